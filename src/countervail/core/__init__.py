@@ -1,0 +1,1 @@
+"""Values that every other layer speaks in; imports nothing of ours."""

@@ -1,0 +1,88 @@
+"""Compiled loops over plain arrays. Each has a plain-Python twin in the tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+F = NDArray[np.float64]
+I = NDArray[np.int64]  # noqa: E741
+C = NDArray[np.int32]
+B = NDArray[np.bool_]
+
+
+@njit(cache=True, nogil=True)
+def nearest(
+    x_numbers: F,
+    x_labels: C,
+    wanted: B,
+    admissible: B,
+    scale: F,
+    numbers: F,
+    row: I,
+    starts: I,
+    group_class: I,
+    group_labels: C,
+    n: int,
+) -> tuple[I, F]:
+    """The `n` nearest rows of each query by HEOM, ties by row number.
+
+    Rows come in groups that share class and labels, so the label part of the distance is counted once per group and
+    groups are visited from the fewest mismatches up; most rows are never looked at.
+    `wanted[i, c]`: query i accepts class c. `admissible[i, r]` (or no columns at all): query i accepts row r.
+    """
+    queries, p = x_numbers.shape
+    q = x_labels.shape[1]
+    groups = len(group_class)
+    out = np.full((queries, n), -1, np.int64)
+    dist = np.full((queries, n), np.inf)
+    misses = np.empty(groups, np.int64)
+    order = np.empty(groups, np.int64)
+    at = np.empty(q + 2, np.int64)
+    for i in range(queries):
+        at[:] = 0
+        for g in range(groups):
+            miss = -1
+            if wanted[i, group_class[g]]:
+                miss = 0
+                for j in range(q):
+                    miss += x_labels[i, j] != group_labels[g, j]
+                at[miss + 1] += 1
+            misses[g] = miss
+        for m in range(q + 1):
+            at[m + 1] += at[m]
+        total = at[q + 1]
+        for g in range(groups):
+            if misses[g] >= 0:
+                order[at[misses[g]]] = g
+                at[misses[g]] += 1
+        for o in range(total):
+            g = order[o]
+            miss = float(misses[g])
+            if miss > dist[i, n - 1]:
+                break
+            for a in range(starts[g], starts[g + 1]):
+                if admissible.shape[1] > 0 and not admissible[i, row[a]]:
+                    continue
+                worst = dist[i, n - 1]
+                s = 0.0
+                for j in range(p):
+                    d = abs(numbers[a, j] - x_numbers[i, j]) / scale[j]
+                    if d != d:  # a missing level: 0 from itself, 1 from any other
+                        both = np.isnan(numbers[a, j]) and np.isnan(x_numbers[i, j])
+                        d = 0.0 if both else 1.0
+                    s += d
+                    if s + miss > worst:
+                        break
+                d = s + miss
+                if d > worst or (d == worst and row[a] > out[i, n - 1] >= 0):
+                    continue
+                b = n - 1
+                while b > 0 and (d < dist[i, b - 1] or (d == dist[i, b - 1] and row[a] < out[i, b - 1])):
+                    dist[i, b] = dist[i, b - 1]
+                    out[i, b] = out[i, b - 1]
+                    b -= 1
+                dist[i, b] = d
+                out[i, b] = row[a]
+    return out, dist

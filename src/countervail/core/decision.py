@@ -1,0 +1,146 @@
+"""What a model says about rows: any estimator with `predict`, or a plain function, under one roof."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.table import Table
+
+Codes = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+# What models raise when rows do not fit them; anything else is a fault of the model's own and passes through.
+_MISFITS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+
+
+class Decision:
+    """Decisions as codes into `classes`, and scores where the model gives them.
+
+    A model with both `predict` and `predict_proba` decides by its scores when the two agree on every training row
+    (one call is then enough); where they disagree (a tuned threshold, say), `predict` decides.
+    """
+
+    def __init__(self, model: Any, table: Table, owner: str) -> None:
+        self._model, self._owner = model, owner
+        self._check_columns(table)
+        labels = table.target.dropna()
+        if labels.nunique() < 2:
+            raise SchemaError(
+                f"The target '{table.schema.target}' has one class only: {owner} needs at least two to tell apart."
+            )
+        self.classes = self._find_classes(labels)
+        self._positions = {_key(c): i for i, c in enumerate(self.classes)}
+        frame = table.features
+        if hasattr(model, "predict"):
+            self.has_scores = hasattr(model, "predict_proba")
+        elif callable(model):
+            self.has_scores = np.ndim(self._ask(model, frame.iloc[:2])) == 2
+        else:
+            must = "an estimator with predict, or a function of a DataFrame"
+            raise bad_parameter(owner, "model", must, type(model).__name__)
+        self._by_scores = self.has_scores
+        if self.has_scores and hasattr(model, "predict"):
+            scores = self.scores(frame)
+            self._by_scores = bool(np.array_equal(scores.argmax(axis=1), self._codes(self._ask(model.predict, frame))))
+            self.train = scores.argmax(axis=1) if self._by_scores else self.decide(frame)
+        else:
+            self.train = self.decide(frame)
+
+    def scores(self, frame: pd.DataFrame) -> Scores:
+        """One column of scores per class."""
+        call = self._model.predict_proba if hasattr(self._model, "predict_proba") else self._model
+        scores = np.asarray(self._ask(call, frame), dtype=float)
+        if scores.shape != (len(frame), len(self.classes)):
+            raise SchemaError(
+                f"The 'model' of {self._owner} must give {len(self.classes)} scores per row, one for each label in "
+                f"sorted order. Got an array of shape {scores.shape} for {len(frame)} rows."
+            )
+        if np.isnan(scores).any():
+            raise SchemaError(f"The 'model' of {self._owner} gave NaN scores. Impute missing values inside the model.")
+        return scores
+
+    def decide(self, frame: pd.DataFrame, scores: Scores | None = None) -> Codes:
+        """The class of each row; `scores`, if already known, save a call."""
+        if self._by_scores:
+            return (self.scores(frame) if scores is None else scores).argmax(axis=1)
+        return self._codes(self._ask(getattr(self._model, "predict", self._model), frame))
+
+    @property
+    def needs_call(self) -> bool:
+        """Whether a decision takes a model call of its own although scores are known."""
+        return not self._by_scores
+
+    def codes(self, labels: Any, parameter: str) -> Codes:
+        """Codes of labels named by the user."""
+        unknown = [v for v in labels if _key(v) not in self._positions]
+        if unknown:
+            must = f"among the labels {list(self.classes)}"
+            raise bad_parameter(self._owner, parameter, must, unknown)
+        return np.array([self._positions[_key(v)] for v in labels], dtype=np.int64)
+
+    def labels(self, codes: Codes) -> Any:
+        """The labels behind codes; None where a code is negative."""
+        return pd.Series([self.classes[c] if c >= 0 else None for c in codes], dtype=object)
+
+    def _find_classes(self, labels: pd.Series) -> list[Any]:
+        seen = _sorted(labels.unique().tolist())
+        own = getattr(self._model, "classes_", None)
+        if own is None or np.ndim(own) != 1:
+            return seen
+        own_list = list(np.asarray(own).tolist())
+        if not {_key(v) for v in seen} & {_key(v) for v in own_list}:
+            raise SchemaError(
+                f"The 'model' of {self._owner} was trained on labels {own_list}, but the table's target "
+                f"'{labels.name}' holds {seen}. Train and explain with the same labels."
+            )
+        return own_list
+
+    def _check_columns(self, table: Table) -> None:
+        names = getattr(self._model, "feature_names_in_", None)
+        if names is not None and list(names) != table.schema.features:
+            raise SchemaError(
+                f"The 'model' of {self._owner} was trained on the columns {list(names)}, but the table's feature "
+                f"columns are {table.schema.features}. Train it on `table.features`, or correct the roles."
+            )
+
+    def _ask(self, call: Any, frame: pd.DataFrame) -> Any:
+        try:
+            return call(frame)
+        except _MISFITS as error:
+            # The model's own words may quote a row, so only the kind of error is passed on.
+            raise SchemaError(
+                f"The 'model' of {self._owner} failed with {type(error).__name__} on the table's feature columns "
+                f"{list(frame.columns)}. Call it on `table.features` yourself to see why; the columns, their order "
+                f"and their dtypes must be those it was trained on."
+            ) from None
+
+    def _codes(self, answer: Any) -> Codes:
+        answers = np.asarray(answer).ravel()
+        kinds, inverse = np.unique(answers, return_inverse=True) if answers.dtype != object else _unique(answers)
+        found = np.array([self._positions.get(_key(v), -1) for v in kinds], dtype=np.int64)
+        if (found < 0).any():
+            raise SchemaError(
+                f"The 'model' of {self._owner} answered with labels that are not in the table's target. "
+                f"Known labels: {self.classes}. A plain function returns labels (1-D) or scores (2-D)."
+            )
+        return found[inverse]
+
+
+def _unique(answers: Any) -> tuple[list[Any], Codes]:
+    codes, kinds = pd.factorize(answers, use_na_sentinel=False)
+    return list(kinds), codes.astype(np.int64)
+
+
+def _key(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    # True, 1 and 1.0 hash alike in Python, which is what models mean by them too.
+    return value
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    return sorted(values, key=lambda v: (isinstance(v, str), v))

@@ -1,0 +1,193 @@
+"""Rows <-> one float matrix: numbers as they are, other values as codes. The kernels see only this."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.conform import conform_column
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.schema import Column, Schema
+from countervail.core.table import Table, to_pandas
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Coding:
+    """How one column is coded. `lookup` holds the value of each code in the column's own dtype."""
+
+    column: Column
+    dtype: Any
+    lookup: Any = None
+    missing: int = -1
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.column.name
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column is kept as numbers."""
+        return self.column.type == "numeric"
+
+    @property
+    def values(self) -> list[Any]:
+        """The value of each code, as plain Python objects (None for missing)."""
+        return [None if pd.isna(v) else v for v in pd.Series(self.lookup).tolist()]
+
+    @property
+    def levels(self) -> int:
+        """How many values there are besides missing."""
+        return len(self.lookup) - (self.missing >= 0)
+
+    def encode(self, values: pd.Series) -> Matrix:
+        """Numbers, or codes; -1 for a value without a code."""
+        if self.numeric:
+            return values.to_numpy(dtype=float, na_value=np.nan)
+        known = pd.Index(self.lookup)
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            table = known.get_indexer(pd.Index(values.dtype.categories))
+            raw = values.cat.codes.to_numpy()
+            codes = np.where(raw < 0, self.missing, table[raw] if len(table) else -1)
+        else:
+            codes = np.where(values.isna().to_numpy(), self.missing, known.get_indexer(pd.Index(values)))
+        return codes.astype(float)
+
+    def decode(self, codes: Matrix) -> Any:
+        """The values of `codes` in the column's own dtype."""
+        if self.numeric:
+            if pd.api.types.is_integer_dtype(self.dtype):
+                codes = np.rint(codes)
+            return pd.Series(codes).astype(self.dtype).array
+        return pd.api.extensions.take(self.lookup, codes.astype(np.intp))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Encoder:
+    """Codes the chosen columns of a table; fitted once, read-only afterwards."""
+
+    codings: tuple[Coding, ...]
+
+    @classmethod
+    def fit(cls, table: Table, names: Sequence[str] | None = None) -> Self:
+        """Learn the codes of a table's feature columns (or of `names`), ordered by content."""
+        chosen = table.schema.features if names is None else names
+        return cls(tuple(_coding(table.frame[n], table.schema[n]) for n in chosen))
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in order."""
+        return [c.name for c in self.codings]
+
+    @property
+    def numeric(self) -> NDArray[np.bool_]:
+        """Which columns are numeric."""
+        return np.array([c.numeric for c in self.codings], dtype=bool)
+
+    def encode(self, frame: pd.DataFrame) -> Matrix:
+        """One row of numbers and codes per row of `frame`."""
+        out = np.empty((len(frame), len(self.codings)))
+        for j, coding in enumerate(self.codings):
+            out[:, j] = coding.encode(frame[coding.name])
+        return out
+
+    def decode(self, matrix: Matrix) -> pd.DataFrame:
+        """A frame with the table's own dtypes and categories."""
+        return pd.DataFrame({c.name: c.decode(matrix[:, j]) for j, c in enumerate(self.codings)}, copy=False)
+
+    def extended(self, frame: pd.DataFrame) -> Self:
+        """An encoder that also has codes for values of `frame` that the table never had."""
+        return replace(self, codings=tuple(_extend(c, frame[c.name]) for c in self.codings))
+
+
+def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:
+    """Query rows as a frame of the table's feature columns, in order and with its dtypes."""
+    frame = to_pandas(rows, owner, "rows")
+    features = table.schema.features
+    if missing := [n for n in features if n not in frame.columns]:
+        raise SchemaError(f"The 'rows' given to {owner} lack these columns of the table: {missing}.")
+    if extra := [str(n) for n in frame.columns if n not in table.schema]:
+        raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
+    if len(frame) == 0:
+        raise bad_parameter(owner, "rows", "at least one row", "none")
+    data = {n: _conform_query(frame[n], table.schema[n], table.frame[n].dtype, owner) for n in features}
+    return pd.DataFrame(data).reset_index(drop=True)
+
+
+def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: str) -> None:
+    """Numeric columns must be complete where distances are taken."""
+    numeric = [n for n in frame.columns if schema[n].type == "numeric"]
+    if holes := [n for n in numeric if frame[n].isna().any()]:
+        raise SchemaError(
+            f"The '{parameter}' given to {owner} have missing values in numeric columns: {holes}. "
+            f"Impute or drop them first; categorical and ordinal columns may hold missing values."
+        )
+
+
+def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) -> pd.Series:
+    if column.type == "numeric":
+        values = values.infer_objects()
+    values, _ = conform_column(values, column)
+    if values.dtype == dtype:
+        return values
+    if isinstance(dtype, pd.CategoricalDtype):
+        unknown = ~(values.isin(dtype.categories) | values.isna())
+        if unknown.any():
+            raise SchemaError(
+                f"Column '{column.name}' of the 'rows' given to {owner} has {int(unknown.sum())} value(s) that are "
+                f"not among the categories of the table. Correct them, or declare them in the column's domain."
+            )
+    if pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values):
+        if values.isna().any():
+            return values
+        if not (values == np.rint(values.to_numpy(dtype=float))).all():
+            raise SchemaError(
+                f"Column '{column.name}' of the 'rows' given to {owner} has fractions, but the table holds whole "
+                f"numbers. Round them, or make the table's column float."
+            )
+    try:
+        return values.astype(dtype)
+    except (ValueError, TypeError):
+        raise SchemaError(
+            f"Column '{column.name}' of the 'rows' given to {owner} must have dtype {dtype}. Got {values.dtype}."
+        ) from None
+
+
+def _coding(values: pd.Series, column: Column) -> Coding:
+    dtype = values.dtype
+    if column.type == "numeric":
+        return Coding(column, dtype)
+    if column.values is not None:
+        known = list(column.values)
+    elif isinstance(dtype, pd.CategoricalDtype):
+        known = list(dtype.categories)
+    else:
+        known = sorted(pd.unique(values.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
+    holes = bool(values.isna().any())
+    return Coding(column, dtype, _lookup([*known, None] if holes else known, dtype), len(known) if holes else -1)
+
+
+def _extend(coding: Coding, values: pd.Series) -> Coding:
+    if coding.numeric:
+        return coding
+    codes = coding.encode(values)
+    if not (codes < 0).any():
+        return coding
+    fresh = values[codes < 0]
+    added = sorted(pd.unique(fresh.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
+    holes = bool(fresh.isna().any())
+    known = [*coding.values, *added, *([None] if holes else [])]
+    return replace(coding, lookup=_lookup(known, coding.dtype), missing=len(known) - 1 if holes else coding.missing)
+
+
+def _lookup(values: list[Any], dtype: Any) -> Any:
+    return pd.Series(
+        values, dtype=dtype if not pd.api.types.is_integer_dtype(dtype) or None not in values else "Int64"
+    ).array

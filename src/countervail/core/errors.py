@@ -1,0 +1,39 @@
+"""Errors that name who, what must be, what was got and the way out; never a row's values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CountervailError(Exception):
+    """Base of every error that Countervail raises on purpose."""
+
+
+class SchemaError(CountervailError, ValueError):
+    """Rows, schema and model do not fit together."""
+
+
+class ParameterError(CountervailError, ValueError):
+    """A parameter is outside what its owner accepts."""
+
+
+class DataNotFoundError(CountervailError, FileNotFoundError):
+    """A registered data set or a file is nowhere to be found."""
+
+
+class ModelFileError(CountervailError, ValueError):
+    """A saved model cannot be loaded safely."""
+
+
+class BudgetError(CountervailError, RuntimeError):
+    """The privacy budget does not cover what was asked."""
+
+
+class PrivacyWarning(UserWarning):
+    """Something is about to be less private than it looks."""
+
+
+def bad_parameter(owner: str, name: str, must: str, got: Any, way_out: str = "") -> ParameterError:
+    """The error for a parameter, in the one form that all of ours share."""
+    hint = f" {way_out}" if way_out else ""
+    return ParameterError(f"The '{name}' parameter of {owner} must be {must}. Got {got!r} instead.{hint}")

@@ -1,0 +1,220 @@
+"""What is publicly known about a table's columns: type, role and domain, declared once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
+
+from countervail.core.errors import SchemaError
+
+Type = Literal["numeric", "ordinal", "categorical"]
+Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
+TYPES: tuple[Type, ...] = get_args(Type)
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """How a change of a column is said; `{}` stands for the amount or the value."""
+
+    more: str = ""
+    less: str = ""
+    is_: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its type, its role and its public domain (declared, never learnt from the rows).
+
+    Parameters
+    ----------
+    name : str
+    type : {"numeric", "ordinal", "categorical"}
+    role : {"identifier", "quasi", "sensitive", "attribute", "target"}
+    domain : tuple, optional
+        Numeric: `(low, high)` or `(low, high, grid levels)`. Categorical: the public values.
+    levels : tuple, optional
+        Ordinal: the public values from lowest to highest.
+    unit : str
+        "years", or a pattern such as "${}K".
+    phrases : Phrases
+        Words for explanations, e.g. `Phrases(more="{} years older")`.
+    """
+
+    name: str
+    type: Type = "categorical"
+    role: Role = "attribute"
+    domain: tuple[Any, ...] | None = None
+    levels: tuple[Any, ...] | None = None
+    unit: str = ""
+    phrases: Phrases = field(default=Phrases())
+
+    def __post_init__(self) -> None:
+        if self.type not in TYPES:
+            raise SchemaError(f"The type of column '{self.name}' must be one of {TYPES}. Got {self.type!r} instead.")
+        if self.role not in ROLES:
+            raise SchemaError(f"The role of column '{self.name}' must be one of {ROLES}. Got {self.role!r} instead.")
+        if self.type == "ordinal" and self.levels is None and self.domain is not None:
+            object.__setattr__(self, "levels", self.domain)
+            object.__setattr__(self, "domain", None)
+        if self.type == "numeric":
+            self._check_range()
+        for label, values in (("domain", self.domain), ("levels", self.levels)):
+            if values is not None and self.type != "numeric" and len(set(values)) != len(values):
+                raise SchemaError(f"The {label} of column '{self.name}' must not repeat a value.")
+        if self.levels is not None and self.type != "ordinal":
+            raise SchemaError(f"Column '{self.name}' has levels but is {self.type}: only ordinal columns have levels.")
+
+    def _check_range(self) -> None:
+        d = self.domain
+        if d is None:
+            return
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in d)
+        if len(d) not in (2, 3) or not numbers or not d[0] <= d[1] or (len(d) == 3 and (d[2] < 1 or d[2] != int(d[2]))):
+            raise SchemaError(
+                f"The domain of numeric column '{self.name}' must be (low, high) or (low, high, grid levels) "
+                f"with low <= high and at least one level."
+            )
+
+    @property
+    def values(self) -> tuple[Any, ...] | None:
+        """Public values of an ordinal or categorical column, if declared."""
+        return self.levels if self.type == "ordinal" else self.domain if self.type == "categorical" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table, its target and the favourable decisions.
+
+    Examples
+    --------
+    >>> s = Schema((Column("age", "numeric", "quasi"), Column("ok", role="target")), favourable=("yes",))
+    >>> s.names("quasi"), s.target, s.features
+    (['age'], 'ok', ['age'])
+    """
+
+    columns: tuple[Column, ...]
+    favourable: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [c.name for c in self.columns]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise SchemaError(f"Column names must be unique. Repeated: {twice}. Rename them.")
+        if len(self.names("target")) > 1:
+            raise SchemaError(f"At most one column can be the target. Got {self.names('target')}.")
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __contains__(self, name: object) -> bool:
+        return any(c.name == name for c in self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise SchemaError(f"No column named {name!r} in the schema. Columns: {[c.name for c in self.columns]}.")
+
+    def names(self, *roles: Role) -> list[str]:
+        """Names of the columns with one of these roles; all of them when none is given."""
+        return [c.name for c in self.columns if not roles or c.role in roles]
+
+    @property
+    def target(self) -> str | None:
+        """Name of the target column, if there is one."""
+        return next(iter(self.names("target")), None)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the columns a model sees, in order."""
+        return self.names("quasi", "sensitive", "attribute")
+
+    def with_column(self, name: str, **changes: Any) -> Self:
+        """The same schema with fields of one column changed."""
+        old = self[name]
+        if changes.get("type", old.type) != old.type:
+            changes = {"domain": None, "levels": None, **changes}
+        return replace(self, columns=tuple(replace(c, **changes) if c is old else c for c in self.columns))
+
+    def with_roles(self, **roles: Iterable[str]) -> Self:
+        """The same schema where exactly the named columns hold each given role, e.g. `quasi=["age"]`."""
+        wanted: dict[str, Role] = {}
+        for role, names in roles.items():
+            if role not in ROLES:
+                raise SchemaError(f"A role must be one of {ROLES}. Got {role!r} instead.")
+            for name in names:
+                if self[name].name in wanted:
+                    raise SchemaError(f"Column {name!r} was given two roles; each column has one.")
+                wanted[name] = role
+        given = set(roles)
+        columns = tuple(
+            replace(c, role=wanted.get(c.name, "attribute" if c.role in given else c.role)) for c in self.columns
+        )
+        return replace(self, columns=columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain JSON data."""
+        columns: dict[str, Any] = {}
+        for c in self.columns:
+            entry: dict[str, Any] = {"type": c.type, "role": c.role}
+            if c.domain is not None:
+                entry["domain"] = list(c.domain)
+            if c.levels is not None:
+                entry["levels"] = list(c.levels)
+            if c.unit:
+                entry["unit"] = c.unit
+            words = {"more": c.phrases.more, "less": c.phrases.less, "is": c.phrases.is_}
+            if any(words.values()):
+                entry["phrases"] = {k: v for k, v in words.items() if v}
+            columns[c.name] = entry
+        return {"version": 1, "favourable": list(self.favourable), "columns": columns}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`."""
+        if data.get("version") != 1:
+            raise SchemaError(f"The schema's version must be 1. Got {data.get('version')!r} instead.")
+        if unknown := sorted(set(data) - {"version", "favourable", "columns"}):
+            raise SchemaError(f"Unknown keys in the schema: {unknown}. Known: version, favourable, columns.")
+        favourable = data.get("favourable", [])
+        entries = data.get("columns", {})
+        if not isinstance(entries, Mapping):
+            raise SchemaError("The schema's 'columns' must be a table: one [columns.NAME] entry per column.")
+        columns = tuple(_column(str(name), entry) for name, entry in entries.items())
+        return cls(columns, tuple(favourable) if isinstance(favourable, (list, tuple)) else (favourable,))
+
+    def digest(self) -> str:
+        """A short hash that changes when anything declared changes."""
+        text = json.dumps(self.to_dict(), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _column(name: str, entry: Any) -> Column:
+    known = {"type", "role", "domain", "levels", "unit", "phrases"}
+    if not isinstance(entry, Mapping):
+        raise SchemaError(f"The entry of column '{name}' must be a table with {sorted(known)}.")
+    if unknown := sorted(set(entry) - known):
+        raise SchemaError(f"Unknown keys for column '{name}': {unknown}. Known: {sorted(known)}.")
+    for key in ("domain", "levels"):
+        if entry.get(key) is not None and not isinstance(entry[key], (list, tuple)):
+            raise SchemaError(f"The {key} of column '{name}' must be a list. Got a single value instead.")
+    words = entry.get("phrases", {})
+    if not isinstance(words, Mapping):
+        raise SchemaError(f"The phrases of column '{name}' must be a table with the keys more, less, is.")
+    if unknown := sorted(set(words) - {"more", "less", "is"}):
+        raise SchemaError(f"Unknown phrases for column '{name}': {unknown}. Known: more, less, is.")
+    return Column(
+        name,
+        entry.get("type", "categorical"),
+        entry.get("role", "attribute"),
+        tuple(entry["domain"]) if entry.get("domain") is not None else None,
+        tuple(entry["levels"]) if entry.get("levels") is not None else None,
+        entry.get("unit", ""),
+        Phrases(words.get("more", ""), words.get("less", ""), words.get("is", "")),
+    )

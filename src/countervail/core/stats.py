@@ -1,0 +1,89 @@
+"""Intervals for shares and means, and Holm's correction: no interval, no headline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from countervail.core.errors import bad_parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its confidence interval and the number of cases behind it."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    level: float = 0.95
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}] (n={self.n})"
+
+    def to_dict(self) -> dict[str, float]:
+        """The estimate as plain JSON data."""
+        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "level": self.level}
+
+
+def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:
+    """Share of `hits` among `n` with its exact binomial interval.
+
+    Examples
+    --------
+    >>> print(clopper_pearson(0, 10))
+    0 [0, 0.308] (n=10)
+    """
+    if not 0 <= hits <= n:
+        raise bad_parameter("clopper_pearson", "hits", f"between 0 and n={n}", hits)
+    _check_level(level)
+    if n == 0:
+        return Estimate(float("nan"), 0.0, 1.0, 0, level)
+    from scipy.stats import beta
+
+    tail = (1 - level) / 2
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
+    high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
+    return Estimate(hits / n, low, high, n, level)
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95) -> Estimate:
+    """Mean of the finite `values` with Student's interval."""
+    _check_level(level)
+    x = np.asarray(values, dtype=float)
+    x = x[np.isfinite(x)]
+    if len(x) == 0:
+        return Estimate(float("nan"), float("nan"), float("nan"), 0, level)
+    mean = float(x.mean())
+    if len(x) == 1:
+        return Estimate(mean, float("-inf"), float("inf"), 1, level)
+    from scipy.stats import t
+
+    half = float(t.ppf((1 + level) / 2, len(x) - 1)) * float(x.std(ddof=1)) / float(np.sqrt(len(x)))
+    return Estimate(mean, mean - half, mean + half, len(x), level)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values of a battery of tests (Holm 1979).
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    p = np.asarray(p_values, dtype=float)
+    if p.size and not np.all((p >= 0) & (p <= 1)):
+        raise bad_parameter("holm", "p_values", "probabilities between 0 and 1", "others")
+    order = np.argsort(p, kind="stable")
+    adjusted = np.maximum.accumulate((len(p) - np.arange(len(p))) * p[order])
+    out = np.empty(len(p))
+    out[order] = np.minimum(adjusted, 1.0)
+    return [float(v) for v in out]
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise bad_parameter("an interval", "level", "strictly between 0 and 1", level)

@@ -1,0 +1,246 @@
+"""Table: a frame together with what is publicly known about its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.conform import conform_column, plain
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.files import read_frame
+from countervail.core.rng import generator
+from countervail.core.schema import Column, Role, Schema, Type
+from countervail.core.schema_file import read_schema
+
+Rows = Any  # a Table, a frame of pandas, polars or pyarrow, one Series, or a mapping of column to value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Table:
+    """Rows and their schema. The rows are copied, checked against the schema, and never shown in a repr.
+
+    Examples
+    --------
+    >>> import pandas as pd, countervail as cv
+    >>> df = pd.DataFrame({"age": [30, 41], "city": ["Ghent", "Bruges"], "ok": ["no", "yes"]})
+    >>> t = cv.Table.from_frame(df, target="ok", favourable="yes", quasi_identifiers=["age", "city"])
+    >>> t
+    Table(2 rows; quasi: age, city; target: ok)
+    """
+
+    frame: pd.DataFrame
+    schema: Schema
+
+    def __post_init__(self) -> None:
+        frame, schema = _conform(self.frame, self.schema)
+        object.__setattr__(self, "frame", frame)
+        object.__setattr__(self, "schema", schema)
+
+    @classmethod
+    def from_frame(
+        cls,
+        df: Any,
+        *,
+        target: str | None = None,
+        favourable: Any = None,
+        identifiers: Sequence[str] = (),
+        quasi_identifiers: Sequence[str] = (),
+        sensitive: Sequence[str] = (),
+        domains: Mapping[str, Any] | None = None,
+        schema: Schema | str | Path | None = None,
+    ) -> Self:
+        """Take a frame (pandas, polars, pyarrow); types follow its dtypes unless a schema says otherwise.
+
+        Parameters
+        ----------
+        df : DataFrame
+        target : str, optional
+            The column a model predicts.
+        favourable : label or collection of labels, optional
+            The decisions people hope for.
+        identifiers, quasi_identifiers, sensitive : sequence of str
+            Roles; the other columns are plain attributes.
+        domains : mapping, optional
+            Public domains: `(low, high)` or `(low, high, grid levels)` for numbers, a list of values otherwise.
+        schema : Schema or path, optional
+            Types, roles and domains declared elsewhere; roles given here override it.
+        """
+        frame = to_pandas(df)
+        known = _read(schema) if schema is not None else _infer(frame)
+        roles: dict[str, Iterable[str]] = {
+            "identifier": _names(identifiers, "identifiers"),
+            "quasi": _names(quasi_identifiers, "quasi_identifiers"),
+            "sensitive": _names(sensitive, "sensitive"),
+            "target": [target] if target is not None else [],
+        }
+        known = known.with_roles(**{role: names for role, names in roles.items() if names})
+        for name, domain in (domains or {}).items():
+            known = known.with_column(name, **_domain(known[name], domain))
+        if favourable is not None:
+            known = replace(known, favourable=_labels(favourable))
+        return cls(frame, known)
+
+    @classmethod
+    def read(cls, path: str | Path, schema: Schema | str | Path | None = None, **roles: Any) -> Self:
+        """Read a .csv, .csv.gz or .parquet file; an empty field is a missing value."""
+        known = _read(schema) if schema is not None else None
+        return cls.from_frame(read_frame(path, known), schema=known, **roles)
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        roles: tuple[Role, ...] = ("identifier", "quasi", "sensitive", "target")
+        held = [f"{role}: {', '.join(self.schema.names(role))}" for role in roles if self.schema.names(role)]
+        return f"Table({'; '.join([f'{len(self):,} rows', *held])})"
+
+    @property
+    def features(self) -> pd.DataFrame:
+        """The columns a model sees, in order."""
+        return self.frame[self.schema.features]
+
+    @property
+    def target(self) -> pd.Series:
+        """The target column."""
+        if self.schema.target is None:
+            raise SchemaError("This table has no target column. Declare one with target='...' or in the schema.")
+        column: pd.Series = self.frame[self.schema.target]
+        return column
+
+    def select(self, *roles: Role) -> pd.DataFrame:
+        """The columns with one of these roles."""
+        return self.frame[self.schema.names(*roles)]
+
+    def take(self, rows: Any) -> Self:
+        """The table with only these row positions (or this boolean mask), renumbered."""
+        picked = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
+        return replace(self, frame=self.frame.iloc[picked])
+
+    def with_roles(self, **roles: Iterable[str]) -> Self:
+        """The table where exactly the named columns hold each given role, e.g. `quasi=["age"]`."""
+        return replace(self, schema=self.schema.with_roles(**roles))
+
+    def with_types(self, **types: Type | Sequence[Any]) -> Self:
+        """The table with some columns typed anew; a list of levels makes a column ordinal."""
+        schema = self.schema
+        for name, kind in types.items():
+            change = {"type": kind} if isinstance(kind, str) else {"type": "ordinal", "levels": tuple(kind)}
+            schema = schema.with_column(name, **change)
+        return replace(self, schema=schema)
+
+    def split(self, *, test_size: float | int = 0.25, random_state: int | None = None) -> tuple[Self, Self]:
+        """Train and test tables, drawn at random (the same rows as scikit-learn's `train_test_split`)."""
+        from sklearn.model_selection import train_test_split
+
+        if len(self) < 2:
+            raise bad_parameter("Table.split", "table", "at least two rows long", f"{len(self)} rows")
+        # Without a seed the split comes from the system's entropy, through our one door.
+        seed = int(generator(None).integers(2**32)) if random_state is None else random_state
+        try:
+            train, test = train_test_split(np.arange(len(self)), test_size=test_size, random_state=seed)
+        except ValueError:
+            raise bad_parameter(
+                "Table.split", "test_size", f"a share or count that splits {len(self)} rows", test_size
+            ) from None
+        return self.take(train), self.take(test)
+
+
+def to_pandas(df: Any, owner: str = "Table", parameter: str = "df") -> pd.DataFrame:
+    """Any frame as a pandas one, without copying when it is pandas already."""
+    if isinstance(df, pd.DataFrame):
+        return df
+    if isinstance(df, Table):
+        return df.frame
+    if isinstance(df, pd.Series):
+        return df.to_frame().T.infer_objects()
+    if isinstance(df, Mapping) and not any(isinstance(v, (list, tuple, np.ndarray, pd.Series)) for v in df.values()):
+        return pd.DataFrame([dict(df)])
+    import narwhals as nw
+
+    try:
+        return pd.DataFrame(nw.from_native(df, eager_only=True).to_pandas())
+    except TypeError:
+        must = "a DataFrame (pandas, polars or pyarrow), a Table, or one row as Series or mapping"
+        raise bad_parameter(owner, parameter, must, type(df).__name__) from None
+
+
+def _conform(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]:
+    if not isinstance(frame, pd.DataFrame):
+        frame = to_pandas(frame)
+    twice = sorted({str(c) for c in frame.columns[frame.columns.duplicated()]})
+    if twice:
+        raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
+    names = [c.name for c in schema]
+    if missing := [n for n in names if n not in frame.columns]:
+        raise SchemaError(f"The data lacks columns that the schema names: {missing}. It has {list(frame.columns)}.")
+    if extra := [str(c) for c in frame.columns if c not in names]:
+        raise SchemaError(f"The schema does not declare these columns of the data: {extra}. Declare or drop them.")
+    if len(frame) == 0:
+        raise SchemaError("The table is empty: at least one row is needed.")
+    columns, data = [], {}
+    for column in schema:
+        values, column = conform_column(frame[column.name], column)
+        columns.append(column)
+        data[column.name] = values
+    out = pd.DataFrame(data).reset_index(drop=True).copy()
+    schema = replace(schema, columns=tuple(columns))
+    return out, _match_favourable(out, schema)
+
+
+def _match_favourable(frame: pd.DataFrame, schema: Schema) -> Schema:
+    if not schema.favourable:
+        return schema
+    if schema.target is None:
+        raise SchemaError("Favourable labels are declared but no target column is. Declare the target.")
+    present = {plain(v): v for v in pd.unique(frame[schema.target].dropna())}
+    declared = schema[schema.target].values or ()
+    present = {**{plain(v): v for v in declared}, **present}
+    if unknown := [v for v in schema.favourable if plain(v) not in present]:
+        raise SchemaError(
+            f"Favourable label(s) {unknown} do not occur in the target column '{schema.target}'. "
+            f"Its labels are {sorted(present)}."
+        )
+    return replace(schema, favourable=tuple(_item(present[plain(v)]) for v in schema.favourable))
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _infer(frame: pd.DataFrame) -> Schema:
+    return Schema(tuple(Column(str(name), *_infer_type(frame[name])) for name in frame.columns.unique()))
+
+
+def _infer_type(values: Any) -> tuple[Type]:
+    kind: Literal["numeric", "ordinal", "categorical"] = "categorical"
+    if isinstance(values, pd.DataFrame):  # a repeated name: reported when the frame is checked
+        return (kind,)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        kind = "ordinal" if values.dtype.ordered else "categorical"
+    elif pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        kind = "numeric"
+    return (kind,)
+
+
+def _read(schema: Schema | str | Path) -> Schema:
+    return schema if isinstance(schema, Schema) else read_schema(schema)
+
+
+def _names(names: Sequence[str], parameter: str) -> list[str]:
+    if isinstance(names, str):
+        raise bad_parameter("Table.from_frame", parameter, "a list of column names", names, f"Write ['{names}'].")
+    return list(names)
+
+
+def _labels(favourable: Any) -> tuple[Any, ...]:
+    return tuple(favourable) if isinstance(favourable, (list, tuple, set, frozenset, np.ndarray)) else (favourable,)
+
+
+def _domain(column: Column, domain: Any) -> dict[str, Any]:
+    values = tuple(_item(v) for v in domain)
+    return {"levels": values} if column.type == "ordinal" else {"domain": values}
