@@ -59,8 +59,8 @@ def nearest(
                 at[misses[g]] += 1
         for o in range(total):
             g = order[o]
-            miss = float(misses[g])
-            if miss > dist[i, n - 1]:
+            apart = float(misses[g])
+            if apart > dist[i, n - 1]:
                 break
             for a in range(starts[g], starts[g + 1]):
                 if admissible.shape[1] > 0 and not admissible[i, row[a]]:
@@ -73,9 +73,9 @@ def nearest(
                         both = np.isnan(numbers[a, j]) and np.isnan(x_numbers[i, j])
                         d = 0.0 if both else 1.0
                     s += d
-                    if s + miss > worst:
+                    if s + apart > worst:
                         break
-                d = s + miss
+                d = s + apart
                 if d > worst or (d == worst and row[a] > out[i, n - 1] >= 0):
                     continue
                 b = n - 1

@@ -43,13 +43,14 @@ class Decision:
         else:
             must = "an estimator with predict, or a function of a DataFrame"
             raise bad_parameter(owner, "model", must, type(model).__name__)
+        self.train_scores = self.scores(frame) if self.has_scores else None
         self._by_scores = self.has_scores
-        if self.has_scores and hasattr(model, "predict"):
-            scores = self.scores(frame)
-            self._by_scores = bool(np.array_equal(scores.argmax(axis=1), self._codes(self._ask(model.predict, frame))))
-            self.train = scores.argmax(axis=1) if self._by_scores else self.decide(frame)
+        if self.train_scores is not None and hasattr(model, "predict"):
+            said = self._codes(self._ask(model.predict, frame))
+            self._by_scores = bool(np.array_equal(self.train_scores.argmax(axis=1), said))
+            self.train: Codes = said
         else:
-            self.train = self.decide(frame)
+            self.train = self.decide(frame, self.train_scores)
 
     def scores(self, frame: pd.DataFrame) -> Scores:
         """One column of scores per class."""
@@ -67,7 +68,9 @@ class Decision:
     def decide(self, frame: pd.DataFrame, scores: Scores | None = None) -> Codes:
         """The class of each row; `scores`, if already known, save a call."""
         if self._by_scores:
-            return (self.scores(frame) if scores is None else scores).argmax(axis=1)
+            known = self.scores(frame) if scores is None else scores
+            best: Codes = known.argmax(axis=1).astype(np.int64)
+            return best
         return self._codes(self._ask(getattr(self._model, "predict", self._model), frame))
 
     @property
@@ -137,9 +140,8 @@ def _unique(answers: Any) -> tuple[list[Any], Codes]:
 
 
 def _key(value: Any) -> Any:
-    value = value.item() if isinstance(value, np.generic) else value
     # True, 1 and 1.0 hash alike in Python, which is what models mean by them too.
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _sorted(values: list[Any]) -> list[Any]:

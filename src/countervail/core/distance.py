@@ -63,13 +63,23 @@ class HEOM:
             if holes.any():
                 term[holes] = np.where(np.isnan(x[holes, j]) & np.isnan(y[holes, j]), 0.0, 1.0)
             total += term
-        return total + (self.labels(a) != self.labels(b)).sum(axis=1)
+        total += (self.labels(a) != self.labels(b)).sum(axis=1)
+        return total
 
 
 class Neighbours:
     """Rows arranged for nearest-neighbour queries among chosen classes; read-only once built."""
 
-    def __init__(self, heom: HEOM, rows: Matrix, classes: NDArray[np.int64], eligible: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        heom: HEOM,
+        rows: Matrix,
+        classes: NDArray[np.int64],
+        eligible: NDArray[np.bool_],
+        *,
+        distinct: bool = True,
+    ) -> None:
+        """Arrange the eligible rows; `distinct` keeps the first of equal ones only."""
         self.heom = heom
         kept = np.flatnonzero(eligible)
         numbers, labels = heom.numbers(rows[kept]), heom.labels(rows[kept])
@@ -93,10 +103,10 @@ class Neighbours:
     def nearest(
         self, queries: Matrix, wanted: NDArray[np.bool_], n: int = 1, admissible: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Row numbers (-1: none left) and distances of the `n` nearest distinct rows of the wanted classes."""
+        """Row numbers (-1: none left) and distances of the `n` nearest rows of the wanted classes."""
         if admissible is None:
             admissible = np.zeros((len(queries), 0), dtype=bool)
-        return _kernels.nearest(
+        found: tuple[NDArray[np.int64], NDArray[np.float64]] = _kernels.nearest(
             self.heom.numbers(queries),
             self.heom.labels(queries),
             np.ascontiguousarray(wanted),
@@ -109,3 +119,4 @@ class Neighbours:
             self._labels,
             n,
         )
+        return found

@@ -66,7 +66,7 @@ class Coding:
             if pd.api.types.is_integer_dtype(self.dtype):
                 codes = np.rint(codes)
             return pd.Series(codes).astype(self.dtype).array
-        return pd.api.extensions.take(self.lookup, codes.astype(np.intp))
+        return self.lookup.take(codes.astype(np.intp))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

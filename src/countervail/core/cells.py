@@ -1,0 +1,83 @@
+"""Cells as people read them and as JSON carries them: plain values, closed intervals, frozensets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is a missing value (not an interval, not a set)."""
+    return not isinstance(cell, (pd.Interval, frozenset)) and bool(pd.isna(cell))
+
+
+def cell_text(cell: Any) -> str:
+    """A cell as people read it.
+
+    Examples
+    --------
+    >>> cell_text(frozenset({"Brussels", "Antwerp"})), cell_text(2.50), cell_text(None)
+    ('{Antwerp, Brussels}', '2.5', 'missing')
+    """
+    if isinstance(cell, pd.Interval):
+        return range_text(cell.left, cell.right)
+    if isinstance(cell, frozenset):
+        return "{" + ", ".join(sorted(cell_text(v) for v in cell)) + "}"
+    if is_missing(cell):
+        return "missing"
+    return number_text(float(cell)) if isinstance(cell, (float, np.floating)) else str(cell)
+
+
+def range_text(low: float, high: float) -> str:
+    """`24-27`, or `-3 to 4` where a dash would be misread."""
+    if low == high:
+        return number_text(low)
+    return f"{number_text(low)}{'-' if low >= 0 else ' to '}{number_text(high)}"
+
+
+def number_text(value: float) -> str:
+    """A number without idle decimals."""
+    return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
+
+
+def cell_to_json(cell: Any) -> Any:
+    """A cell as plain JSON data."""
+    if isinstance(cell, pd.Interval):
+        return {"from": _item(cell.left), "to": _item(cell.right)}
+    if isinstance(cell, frozenset):
+        return {"any_of": [cell_to_json(v) for v in sorted(cell, key=cell_text)]}
+    return None if is_missing(cell) else _item(cell)
+
+
+def cell_from_json(data: Any) -> Any:
+    """The inverse of :func:`cell_to_json`."""
+    if isinstance(data, dict):
+        if "any_of" in data:
+            return frozenset(cell_from_json(v) for v in data["any_of"])
+        return pd.Interval(data["from"], data["to"], closed="both")
+    return data
+
+
+def frame_to_json(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """A frame of cells as columns of plain JSON data."""
+    return {str(n): [cell_to_json(c) for c in frame[n]] for n in frame.columns}
+
+
+def frame_from_json(data: dict[str, list[Any]]) -> pd.DataFrame:
+    """The inverse of :func:`frame_to_json`."""
+    return pd.DataFrame({n: cell_column([cell_from_json(c) for c in cells]) for n, cells in data.items()})
+
+
+def cell_column(cells: list[Any]) -> pd.Series:
+    """A column of cells; plain values get a dtype of their own, generalised ones stay objects."""
+    if not cells or any(isinstance(c, (pd.Interval, frozenset)) for c in cells):
+        return pd.Series(cells, dtype=object)
+    kinds = {type(c) for c in cells if c is not None}
+    nullable = {int: "Int64", bool: "boolean"}.get(next(iter(kinds)), "") if len(kinds) == 1 and None in cells else ""
+    return pd.Series(cells, dtype=nullable) if nullable else pd.Series(cells)
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

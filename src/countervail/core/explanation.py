@@ -1,0 +1,245 @@
+"""Explanations: what a person who asked why gets to see."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.cells import cell_text, frame_from_json, frame_to_json, is_missing
+from countervail.core.errors import SchemaError
+from countervail.core.guarantee import Guarantee, guarantee_from_dict
+from countervail.core.phrase import sentence
+from countervail.core.region import Regions
+from countervail.core.schema import Schema
+from countervail.core.table import Table
+
+Status = Literal["found", "already_favourable", "no_counterfactual"]
+STATUS_TEXT: dict[str, str] = {
+    "found": "",
+    "already_favourable": "The decision is already favourable.",
+    "no_counterfactual": "No counterfactual exists within what was asked for.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One answer: the factual row, the cells of the counterfactual, and the decision they lead to."""
+
+    factual: Mapping[str, Any]
+    cells: Mapping[str, Any]
+    status: Status
+    before: Any
+    after: Any
+    schema: Schema
+    note: str = ""
+    pureness: float | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a counterfactual."""
+        return self.status == "found"
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The cells that the factual row does not lie in."""
+        if not self.found:
+            return {}
+        return {n: c for n, c in self.cells.items() if not _fits(self.factual[n], c)}
+
+    @property
+    def sentence(self) -> str:
+        """The explanation in one sentence."""
+        if not self.found:
+            return STATUS_TEXT[self.status]
+        return sentence(self.factual, self.cells, self.schema, self.after)
+
+    def to_text(self) -> str:
+        """The sentence, and below it what must be known about it."""
+        lines = [self.sentence]
+        if self.pureness is not None and self.pureness < 1:
+            lines.append(f"  It holds for {self.pureness:.0%} of the combinations of these values.")
+        if self.note:
+            lines.append(f"  {self.note}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations:
+    """Answers in the order of the queries; all that the asker sees.
+
+    `factuals` and `counterfactuals` run row by row together. With several counterfactuals per query, `query` says
+    which query each row answers. The training table is held for the measures while the process lives; it is not part
+    of repr, JSON or pickle.
+    """
+
+    factuals: pd.DataFrame
+    counterfactuals: pd.DataFrame
+    status: pd.Series
+    before: pd.Series
+    after: pd.Series
+    schema: Schema
+    guarantee: Guarantee
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
+    query: NDArray[np.int64] | None = None
+    notes: tuple[str, ...] | None = None
+    pureness: NDArray[np.float64] | None = None
+    scores: pd.DataFrame | None = None
+    audit: Table | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.query is None:
+            object.__setattr__(self, "query", np.arange(len(self.factuals)))
+
+    def __len__(self) -> int:
+        return len(self.factuals)
+
+    def __getitem__(self, i: int) -> Explanation:
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        cells = {str(n): self.counterfactuals[n].iloc[i] for n in self.counterfactuals.columns}
+        factual = {str(n): self.factuals[n].iloc[i] for n in self.factuals.columns}
+        return Explanation(
+            factual,
+            cells,
+            self.status.iloc[i],
+            self.before.iloc[i],
+            self.after.iloc[i],
+            self.schema,
+            self.notes[i] if self.notes is not None else "",
+            float(self.pureness[i]) if self.pureness is not None and self.status.iloc[i] == "found" else None,
+        )
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{n} {s}" for s, n in self.status.value_counts(sort=False).items())
+        return f"Explanations({counts}; {self.guarantee})"
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        """Which rows hold a counterfactual."""
+        return (self.status == "found").to_numpy()
+
+    @property
+    def regions(self) -> Regions:
+        """The quasi-identifiers of the counterfactuals found (of all features when none is declared)."""
+        names = self.schema.names("quasi") or self.schema.features
+        shown = self.counterfactuals.loc[self.found, names]
+        if shown.empty:
+            return Regions((), 0)
+        return Regions.from_cells(shown.astype(object).to_dict("records"), self.schema)  # type: ignore[arg-type]
+
+    def training_table(self, table: Table | None = None) -> Table:
+        """The table that the measures need: the one given, or the one still held in this process."""
+        held = table if table is not None else self.audit
+        if held is None:
+            raise SchemaError("These explanations no longer hold their training table. Pass table=... to the measure.")
+        return held
+
+    def to_frame(self) -> pd.DataFrame:
+        """Query, status and decision beside the cells of each counterfactual."""
+        lead = {"query": self.query, "status": self.status, "decision": self.after}
+        taken = set(self.counterfactuals.columns)
+        lead = {n + "_" * (n in taken): v for n, v in lead.items()}
+        return pd.concat([pd.DataFrame(lead), self.counterfactuals], axis=1)
+
+    def to_text(self) -> str:
+        """All explanations in sentences, one below the other."""
+        return "\n".join(e.to_text() for e in self)
+
+    def to_json(self) -> str:
+        """The explanations, their promise and their provenance as JSON."""
+        assert self.query is not None
+        return json.dumps(
+            {
+                "kind": "explanations",
+                "version": 1,
+                "schema": self.schema.to_dict(),
+                "guarantee": self.guarantee.to_dict(),
+                "provenance": dict(self.provenance),
+                "caveats": list(self.caveats),
+                "query": self.query.tolist(),
+                "status": self.status.tolist(),
+                "before": frame_to_json(self.before.to_frame("v"))["v"],
+                "after": frame_to_json(self.after.to_frame("v"))["v"],
+                "factuals": frame_to_json(self.factuals),
+                "counterfactuals": frame_to_json(self.counterfactuals),
+                "notes": None if self.notes is None else list(self.notes),
+                "pureness": None if self.pureness is None else [None if v != v else v for v in self.pureness.tolist()],
+                "scores": None if self.scores is None else frame_to_json(self.scores),
+                "sentences": [e.sentence for e in self],
+            },
+            default=str,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of :meth:`to_json`; the training table does not come along."""
+        data = json.loads(text)
+        if data.get("kind") != "explanations" or data.get("version") != 1:
+            raise SchemaError("This JSON does not hold explanations of version 1.")
+        return cls(
+            frame_from_json(data["factuals"]),
+            frame_from_json(data["counterfactuals"]),
+            pd.Series(data["status"], dtype=object),
+            pd.Series(data["before"], dtype=object),
+            pd.Series(data["after"], dtype=object),
+            Schema.from_dict(data["schema"]),
+            guarantee_from_dict(data["guarantee"]),
+            data["provenance"],
+            tuple(data["caveats"]),
+            np.array(data["query"], dtype=np.int64),
+            None if data["notes"] is None else tuple(data["notes"]),
+            None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
+            None if data["scores"] is None else frame_from_json(data["scores"]),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: None if f.name == "audit" else getattr(self, f.name) for f in fields(self)}
+
+    def without_audit(self) -> Self:
+        """The explanations as an outsider holds them."""
+        return replace(self, audit=None)
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{html.escape(str(n))}</th>" for n in self.counterfactuals.columns)
+        body = "".join(_html_rows(e) for e in self)
+        caveats = "".join(f"<p>{html.escape(c)}</p>" for c in self.caveats)
+        return (
+            f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
+            f"<table><thead><tr><th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
+        )
+
+
+def _fits(value: Any, cell: Any) -> bool:
+    if isinstance(cell, pd.Interval):
+        return not is_missing(value) and bool(cell.left <= value <= cell.right)
+    if isinstance(cell, frozenset):
+        return any(_fits(value, c) for c in cell)
+    return bool(value == cell) or (is_missing(value) and is_missing(cell))
+
+
+def _html_rows(e: Explanation) -> str:
+    before = "".join(f"<td>{html.escape(cell_text(v))}</td>" for v in e.factual.values())
+    first = f"<tr><th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
+    if not e.found:
+        text = html.escape(STATUS_TEXT[e.status])
+        return f'{first}<tr><th></th><td colspan="{len(e.cells) + 1}"><em>{text}</em></td></tr>'
+    changed = e.changes
+    after = "".join(
+        f"<td><strong>{html.escape(cell_text(c))}</strong></td>" if n in changed else "<td>·</td>"
+        for n, c in e.cells.items()
+    )
+    return f"{first}<tr><th>instead</th>{after}<td>{html.escape(str(e.after))}</td></tr>"

@@ -1,0 +1,20 @@
+"""What one layer may ask of another without importing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Progress = Callable[[int, int], None]  # done, of how many
+
+
+@runtime_checkable
+class Native(Protocol):
+    """An explainer whose counterfactuals are training rows."""
+
+    def nearest(self, rows: Any, n: int = 1) -> NDArray[np.int64]:
+        """Row numbers of the `n` nearest unlike neighbours of each row (-1: none). Internal: never released."""
+        ...

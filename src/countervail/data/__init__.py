@@ -1,0 +1,9 @@
+"""Data sets: bundled, of the papers, and registered ones that live outside the package."""
+
+from countervail.data.load import load as load
+from countervail.data.registry import REGISTERED as REGISTERED
+from countervail.data.registry import find as find
+from countervail.data.toys import toy_credit as toy_credit
+from countervail.data.toys import toy_credit_model as toy_credit_model
+from countervail.data.toys import toy_credit_query as toy_credit_query
+from countervail.data.toys import toy_evaluation as toy_evaluation

@@ -1,0 +1,305 @@
+"""NICE: nearest instance counterfactual explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.distance import EPS, HEOM, Neighbours
+from countervail.core.encode import Encoder, Matrix
+from countervail.core.errors import bad_parameter
+from countervail.core.explanation import Explanations
+from countervail.core.protocols import Progress
+from countervail.core.table import Rows, Table
+from countervail.explain.autoencoder import AutoEncoder
+from countervail.explain.base import Explainer
+from countervail.explain.constraints import Constraints
+
+Reward = Literal["none", "sparsity", "proximity", "plausibility"]
+REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
+_BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
+_MASKED = 1 << 25  # cells of a query x row mask worked on at once
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+AutoEncoderError = Callable[[pd.DataFrame], Any]
+
+
+class NICE(Explainer):
+    """Counterfactuals that start from the nearest unlike neighbour, a real training row.
+
+    Parameters
+    ----------
+    reward : {"none", "sparsity", "proximity", "plausibility"}
+        "none" returns the neighbour itself. The others move towards it one column at a time, by the best gain in
+        score, gain per distance, or gain times fall in the auto-encoder's error (two negative factors count as a
+        gain, as in the reference).
+    justified : bool
+        Only training rows that the model classifies correctly serve as neighbours.
+    target : "other", "favourable", a label or several
+        The decisions a counterfactual may lead to.
+    n_counterfactuals : int
+        How many answers per query, from the next unlike neighbours on (distinct rows).
+    scale : {"minmax", "std"}
+        What differences of numeric columns are divided by.
+    immutable : list of str
+        Columns that stay as they are.
+    ranges : mapping
+        Allowed values of the counterfactual: `(low, high)` for numeric columns, a list otherwise.
+    monotone : mapping
+        Columns that may only go "up" or "down".
+    forbidden : mapping
+        Per column the `(from, to)` pairs that may not happen.
+    auto_encoder : callable, optional
+        Reconstruction errors of a frame's rows, for "plausibility"; by default a small one is trained.
+
+    Notes
+    -----
+    *Threat model*: none. With "none" the answer is another person's record, with the other rewards it is a mixture
+    of two; whoever knows that person's quasi-identifiers learns the rest. The guarantee says so.
+
+    References
+    ----------
+    Brughmans, Leyman, Martens: NICE: an algorithm for nearest instance counterfactual explanations (2023).
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> table, lisa = cv.load("toy_credit"), cv.data.toy_credit_query()
+    >>> e = cv.NICE().fit(table, cv.data.toy_credit_model).explain(lisa)
+    >>> print(e.to_text())
+    If you were 3 years older, lived in Antwerp and earned $10K more, the decision would be Accept.
+    """
+
+    name: ClassVar[str] = "nice"
+
+    def __init__(
+        self,
+        reward: Reward = "none",
+        *,
+        justified: bool = True,
+        target: Any = "other",
+        n_counterfactuals: int = 1,
+        scale: Literal["minmax", "std"] = "minmax",
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        auto_encoder: AutoEncoderError | None = None,
+    ) -> None:
+        self.reward = reward
+        self.justified = justified
+        self.target = target
+        self.n_counterfactuals = n_counterfactuals
+        self.scale = scale
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.auto_encoder = auto_encoder
+
+    def fit(self, table: Table, model: Any) -> Self:
+        """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
+        if self.reward not in REWARDS:
+            raise bad_parameter("NICE", "reward", f"one of {REWARDS}", self.reward)
+        if self.scale not in ("minmax", "std"):
+            raise bad_parameter("NICE", "scale", "'minmax' or 'std'", self.scale)
+        if not isinstance(self.n_counterfactuals, (int, np.integer)) or self.n_counterfactuals < 1:
+            raise bad_parameter("NICE", "n_counterfactuals", "a whole number of at least 1", self.n_counterfactuals)
+        super().fit(table, model)
+        if self.reward != "none" and not self.decision_.has_scores:
+            way_out = "Use reward='none', or a model with predict_proba."
+            raise bad_parameter("NICE", "reward", "'none' for a model that gives labels only", self.reward, way_out)
+        self._targets(self.target, self.decision_.train[:1])
+        self.constraints_ = Constraints.of(table, "NICE", self.immutable, self.ranges, self.monotone, self.forbidden)
+        self.heom_ = HEOM.fit(self.encoder_, self.rows_, self.scale)
+        self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self._eligible())
+        if self.reward == "plausibility":
+            self.auto_encoder_ = self.auto_encoder or AutoEncoder(self.encoder_, self.rows_)
+        return self
+
+    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+        encoder, frame, queries = self._queries(rows)
+        n = self.n_counterfactuals
+        parts = []
+        for start in range(0, len(frame), _BATCH):
+            stop = min(start + _BATCH, len(frame))
+            parts.append(self._batch(encoder, frame.iloc[start:stop], queries[start:stop]))
+            if progress is not None:
+                progress(stop, len(frame))
+        found, cells, now, after, scores = (np.concatenate([p[i] for p in parts]) for i in range(5))
+        query = np.repeat(np.arange(len(frame)), n)
+        # A query's first row always stands, with its status; further rows only where there is an answer.
+        shown = found | (np.arange(len(query)) % n == 0)
+        found, query = found[shown], query[shown]
+        return Explanations(
+            frame.iloc[query].reset_index(drop=True),
+            _with_gaps(encoder.decode(cells[shown]), found),
+            self._status(now[query], found),
+            self.decision_.labels(now[query]),
+            self.decision_.labels(np.where(found, after[shown], -1)),
+            self.table_.schema,
+            self.guarantee(),
+            self._provenance(),
+            query=query,
+            scores=self._score_frame(scores[shown], found),
+            audit=self.table_,
+        )
+
+    def nearest(self, rows: Rows, n: int = 1) -> Ints:
+        """Row numbers of the `n` nearest unlike neighbours of each row (-1: none). Internal: never released."""
+        encoder, frame, queries = self._queries(rows)
+        wanted = self._targets(self.target, self.decision_.decide(frame))
+        return self._search(encoder, queries, wanted, n)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(reward=r) for r in REWARDS] + [cls(target="favourable", n_counterfactuals=2)]
+
+    def _eligible(self) -> Bools:
+        if not self.justified:
+            return np.ones(len(self.rows_), dtype=bool)
+        truth = self.table_.target
+        position = {label: i for i, label in enumerate(self.decision_.classes)}
+        codes = np.array([position.get(v, -1) for v in truth.astype(object).tolist()])
+        correct: Bools = codes == self.decision_.train
+        return correct
+
+    def _batch(
+        self, encoder: Encoder, frame: pd.DataFrame, queries: Matrix
+    ) -> tuple[Bools, Matrix, Ints, Ints, Matrix]:
+        """Found, cells, decision now, decision after and scores; `n_counterfactuals` rows per query but for `now`."""
+        decision, n = self.decision_, self.n_counterfactuals
+        known = decision.scores(frame) if decision.has_scores else None
+        now = decision.decide(frame, known)
+        wanted = self._targets(self.target, now)
+        already = wanted[np.arange(len(now)), now]
+        rows = self._search(encoder, queries, wanted & ~already[:, None], n).ravel()
+        found = rows >= 0
+        at = np.flatnonzero(found)
+        origin = np.repeat(np.arange(len(now)), n)[at]
+        cells = np.repeat(queries, n, axis=0)
+        after = np.repeat(now, n)
+        scores = np.full((len(rows), len(decision.classes)), np.nan)
+        cells[at], after[at] = self.rows_[rows[at]], decision.train[rows[at]]
+        if decision.train_scores is not None:
+            scores[at] = decision.train_scores[rows[at]]
+        if self.reward != "none" and known is not None and len(at):
+            walk = _Walk(self, encoder, queries[origin], cells[at], wanted[origin])
+            short, cells[at], passed, walked = walk.run(known[origin], now[origin])
+            after[at[short]], scores[at[short]] = passed[short], walked[short]
+        return found, cells, now, after, scores
+
+    def _search(self, encoder: Encoder, queries: Matrix, wanted: Bools, n: int) -> Ints:
+        if not self.constraints_:
+            return self.neighbours_.nearest(queries, wanted, n)[0]
+        step = max(1, _MASKED // len(self.rows_))
+        parts = []
+        for a in range(0, len(queries), step):
+            part = queries[a : a + step]
+            ok = self.constraints_.admissible(encoder, part, self.rows_)
+            parts.append(self.neighbours_.nearest(part, wanted[a : a + step], n, ok)[0])
+        return np.concatenate(parts)
+
+    def _status(self, now: Ints, found: Bools) -> pd.Series:
+        already = self._targets(self.target, now)[np.arange(len(now)), now]
+        return pd.Series(np.where(found, "found", np.where(already, "already_favourable", "no_counterfactual")))
+
+    def _score_frame(self, scores: Matrix, found: Bools) -> pd.DataFrame | None:
+        if not self.decision_.has_scores:
+            return None
+        out = pd.DataFrame(scores, columns=[str(c) for c in self.decision_.classes])
+        out[~found] = np.nan
+        return out
+
+
+class _Walk:
+    """All open queries of a batch move towards their neighbours together: one model call per step."""
+
+    def __init__(self, nice: NICE, encoder: Encoder, start: Matrix, goal: Matrix, wanted: Bools) -> None:
+        self.nice, self.encoder, self.start, self.goal, self.wanted = nice, encoder, start, goal, wanted
+        self.current = start.copy()
+        outside = ~nice.constraints_.in_range(encoder, start)
+        self.forced = outside.any(axis=1)
+        self.current[outside] = goal[outside]
+
+    def run(self, scores: Matrix, decisions: Ints) -> tuple[Bools, Matrix, Ints, Matrix]:
+        """Which queries stopped short of their neighbour, and final cells, decisions and scores."""
+        nice, decision = self.nice, self.nice.decision_
+        self.scores, after = scores.copy(), decisions.copy()
+        if self.forced.any():  # values outside their allowed range move first
+            frame = self.encoder.decode(self.current[self.forced])
+            self.scores[self.forced] = decision.scores(frame)
+            after[self.forced] = decision.decide(frame, self.scores[self.forced])
+        plausible = nice.reward == "plausibility"
+        self.errors = self._errors(self.encoder.decode(self.current)) if plausible else np.zeros(len(after))
+        away = (self.current != self.goal).any(axis=1)
+        open_ = np.flatnonzero(~self.wanted[np.arange(len(after)), after] & away)
+        while len(open_):
+            moved = self._step(open_)
+            after[open_] = moved
+            # Who has arrived is done, even if the model answers differently to a batch of another size.
+            away = (self.current[open_] != self.goal[open_]).any(axis=1)
+            open_ = open_[~self.wanted[open_, moved] & away]
+        short: Bools = (self.current != self.goal).any(axis=1)
+        return short, self.current, after, self.scores
+
+    def _step(self, open_: Ints) -> Ints:
+        """Move each open query by its best column; the new decisions."""
+        local, column = np.nonzero(self.current[open_] != self.goal[open_])
+        owner = open_[local]
+        trial = self.current[owner]
+        trial[np.arange(len(owner)), column] = self.goal[owner, column]
+        frame = self.encoder.decode(trial)
+        scores = self.nice.decision_.scores(frame)
+        errors = self._errors(frame) if self.nice.reward == "plausibility" else np.zeros(len(owner))
+        best = _first_best(local, self._rewards(owner, trial, scores, errors))
+        self.current[open_], self.scores[open_], self.errors[open_] = trial[best], scores[best], errors[best]
+        if self.nice.decision_.needs_call:
+            return self.nice.decision_.decide(frame.iloc[best])
+        return self.nice.decision_.decide(frame, scores[best])
+
+    def _rewards(self, owner: Ints, trial: Matrix, scores: Matrix, errors: Matrix) -> Matrix:
+        gain = scores - self.scores[owner]
+        if self.nice.reward == "proximity":
+            heom, start = self.nice.heom_, self.start[owner]
+            step = heom.between(start, trial) - heom.between(start, self.current[owner])
+            gain = gain / (step + EPS)[:, None]
+        elif self.nice.reward == "plausibility":
+            gain = gain * (self.errors[owner] - errors)[:, None]
+        gain = np.where(self.wanted[owner] & ~np.isnan(gain), gain, -np.inf)
+        best: Matrix = gain.max(axis=1)
+        return best
+
+    def _errors(self, frame: pd.DataFrame) -> Matrix:
+        return np.asarray(self.nice.auto_encoder_(frame), dtype=float).reshape(len(frame))
+
+
+def _first_best(group: Ints, value: Matrix) -> Ints:
+    """Position of the first largest value of each group; groups are contiguous and ascending."""
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    top = np.maximum.reduceat(value, starts)
+    hits = np.flatnonzero(value == top[group])
+    first: Ints = hits[np.concatenate([[True], group[hits][1:] != group[hits][:-1]])]
+    return first
+
+
+def _with_gaps(frame: pd.DataFrame, found: Bools) -> pd.DataFrame:
+    """Blank the rows without an answer; whole numbers keep a nullable dtype then."""
+    if found.all():
+        return frame
+    out = {}
+    for name in frame.columns:
+        values = frame[name]
+        if pd.api.types.is_bool_dtype(values.dtype):
+            values = values.astype("boolean")
+        elif pd.api.types.is_integer_dtype(values.dtype):
+            values = values.astype("Int64")
+        out[name] = values.mask(~found)
+    return pd.DataFrame(out)
