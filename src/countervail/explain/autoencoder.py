@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.encode import Encoder, Matrix
+from countervail.core.rng import generator
 
 
 class AutoEncoder:
@@ -27,9 +28,11 @@ class AutoEncoder:
         d = wide.shape[1]
         middle = 2 if d < 16 else 4
         outer, inner = max(d // 2, 1), max(d // 4, 1)
-        self._net = MLPRegressor((outer, inner, middle, inner, outer), activation="tanh", random_state=0, max_iter=50)
+        self._net = MLPRegressor(
+            hidden_layer_sizes=(outer, inner, middle, inner, outer), activation="tanh", random_state=0, max_iter=50
+        )
         # A fixed seed: the default scorer is part of the search, not of the noise.
-        picked = np.random.default_rng(0).permutation(len(wide))[:max_rows]
+        picked = generator(0).permutation(len(wide))[:max_rows]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             self._net.fit(wide[picked], wide[picked] if d > 1 else wide[picked].ravel())
