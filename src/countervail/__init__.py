@@ -1,7 +1,9 @@
 """Private counterfactual explanations, private tables, and the attacks that show how private they are."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from countervail import data as data
-from countervail import measure as measure
 from countervail.core.errors import BudgetError, CountervailError, PrivacyWarning, SchemaError
 from countervail.core.explanation import Explanation, Explanations
 from countervail.core.guarantee import KAnonymity, NoGuarantee
@@ -9,7 +11,16 @@ from countervail.core.region import Region, Regions
 from countervail.core.schema import Column, Phrases, Schema
 from countervail.core.table import Table
 from countervail.data.load import load
-from countervail.explain import NICE
+
+if TYPE_CHECKING:
+    from countervail import measure as measure
+    from countervail.explain import NICE as NICE
+
+# What needs scikit-learn or numba is imported when first used: `import countervail` stays quick.
+_LATER = {
+    "NICE": "countervail.explain",
+    "measure": "countervail.measure",
+}
 
 __all__ = [
     "NICE",
@@ -31,3 +42,14 @@ __all__ = [
     "load",
     "measure",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'countervail' has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    return getattr(module, name, module)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """Data sets: bundled, of the papers, and registered ones that live outside the package."""
 
 from countervail.data.load import load as load
+from countervail.data.propose import propose_schema as propose_schema
 from countervail.data.registry import REGISTERED as REGISTERED
 from countervail.data.registry import find as find
 from countervail.data.toys import toy_credit as toy_credit

@@ -1,0 +1,39 @@
+"""The `countervail` command: a thin shell around the library."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from countervail.cli._common import err
+from countervail.cli.demo import demo
+from countervail.cli.explain import explain
+from countervail.cli.risk import risk
+from countervail.cli.schema import schema
+from countervail.core.errors import CountervailError
+
+app = typer.Typer(
+    name="countervail",
+    help="Reasons for a decision without giving away other people: private explanations, private tables, attacks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+for command in (demo, schema, risk, explain):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command; errors become one line and an exit code (2: what was asked cannot be done)."""
+    try:
+        app()
+    except CountervailError as error:
+        err.print(f"countervail: {error}", markup=False)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,63 @@
+"""What the commands share: messages, progress, and output files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+
+from countervail.core.errors import ParameterError
+from countervail.core.protocols import Progress as Report
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+Data = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.", show_default=False)]
+SchemaFile = Annotated[
+    Path,
+    typer.Option("--schema", "-s", help="Schema file; `countervail schema DATA` proposes one.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal; never markup, so that data cannot style it."""
+    out.print(text, markup=False)
+
+
+def say_json(data: Any) -> None:
+    """The result for a program."""
+    sys.stdout.write(json.dumps(data, indent=1, default=str) + "\n")
+
+
+def table(header: list[str], rows: list[list[str]]) -> None:
+    """A small table."""
+    grid = RichTable(*header, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        grid.add_row(*row)
+    out.print(grid, markup=False)
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool = False) -> Iterator[Report]:
+    """A progress bar on the terminal; silent where there is none."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def check_ending(path: Path | None, endings: tuple[str, ...]) -> None:
+    """Refuse an output name before any work is done."""
+    if path is not None and not path.name.endswith(endings):
+        raise ParameterError(f"The output file '{path.name}' must end in one of {', '.join(endings)}.")
+    if path is not None and not path.parent.is_dir():
+        raise ParameterError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")

@@ -1,0 +1,121 @@
+"""countervail explain: counterfactuals for rows of a file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.core.errors import SchemaError
+from countervail.core.explanation import Explanations
+from countervail.core.files import read_frame, write_frame, write_text
+from countervail.core.table import Table
+
+ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
+
+
+class Method(StrEnum):
+    """How counterfactuals are made."""
+
+    nice = "nice"
+
+
+class RewardName(StrEnum):
+    """What NICE looks for on the way to the neighbour."""
+
+    none = "none"
+    sparsity = "sparsity"
+    proximity = "proximity"
+    plausibility = "plausibility"
+
+
+def explain(
+    data: Data,
+    schema: SchemaFile,
+    rows: Annotated[
+        Path | None,
+        typer.Option("--rows", "-r", help="The people to explain; default: those of DATA that are refused."),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="A saved model (.skops); default: a forest trained on DATA.")
+    ] = None,
+    method: Annotated[Method, typer.Option(help="How counterfactuals are made.")] = Method.nice,
+    reward: Annotated[RewardName, typer.Option(help="What NICE looks for.")] = RewardName.none,
+    target: Annotated[str, typer.Option(help="'favourable', 'other', or a label.")] = "favourable",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
+    allow_pickle: Annotated[
+        bool, typer.Option(help="Open the model even if it is a pickle (it can run code).")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Explain decisions by counterfactuals: what would have to be different for another outcome.
+
+    Plain NICE explanations are other people's records: look at them, do not hand them out.
+
+    Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model model.skops -o answers.html`
+    """
+    from countervail.explain import NICE
+
+    check_ending(output, ENDINGS)
+    table = Table.read(data, schema)
+    decide = _model(model, table, allow_pickle)
+    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide)
+    explainer = NICE(reward=reward.value, target=_target(target, table)).fit(table, decide)
+    with progress("Explaining", quiet=as_json) as tick:
+        answers = explainer.explain(queries, progress=tick)
+    if output is not None:
+        _write(answers, output)
+        err.print(f"{len(answers)} explanations written to {output}.", markup=False)
+    if as_json:
+        say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
+    elif output is None:
+        say(answers.to_text())
+    err.print(str(answers.guarantee), markup=False)
+
+
+def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
+    from countervail.model import load_model, train_forest
+
+    if path is not None:
+        return load_model(path, allow_pickle=allow_pickle)
+    err.print("No --model given: a forest of 100 trees is trained on the data.", markup=False)
+    return train_forest(table)
+
+
+def _refused(table: Table, model: Any) -> Any:
+    from countervail.core.decision import Decision
+
+    decision = Decision(model, table, "explain")
+    if not table.schema.favourable:
+        raise SchemaError("The schema declares no favourable decision. Add favourable = [...] to it, or give --rows.")
+    good = decision.codes(table.schema.favourable, "favourable")
+    refused = table.features[[c not in set(good.tolist()) for c in decision.train]]
+    if refused.empty:
+        raise SchemaError("The model gives everybody in the data a favourable decision. Give the people with --rows.")
+    return refused
+
+
+def _target(target: str, table: Table) -> Any:
+    labels = {str(v): v for v in table.target.dropna().unique()}
+    return target if target in ("favourable", "other") and target not in labels else labels.get(target, target)
+
+
+def _write(answers: Explanations, path: Path) -> None:
+    if path.suffix == ".json":
+        write_text(answers.to_json(), path)
+    elif path.suffix == ".txt":
+        write_text(answers.to_text() + "\n", path)
+    elif path.suffix == ".html":
+        from countervail.report import write_page
+        from countervail.report.explained import explained_page
+
+        write_page(explained_page(answers), path)
+    else:
+        from countervail.core.cells import cell_text
+
+        frame = answers.to_frame()
+        wide = [n for n in frame.columns if frame[n].dtype == object]
+        write_frame(frame.assign(**{n: frame[n].map(cell_text) for n in wide}), path)

@@ -1,0 +1,29 @@
+"""The page that shows explanations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from countervail.core.explanation import Explanations
+from countervail.report.figures import bars
+from countervail.report.page import Page, Section
+
+_SHOWN = 50
+
+
+def explained_page(e: Explanations, title: str = "Explanations") -> Page:
+    """Sentences first, then what they ask people to change."""
+    found = [x for x in e if x.found]
+    counts = e.status.value_counts()
+    lead = ", ".join(f"{n} {str(s).replace('_', ' ')}" for s, n in counts.items())
+    quotes = [x.to_text() for x in e][:_SHOWN]
+    more = [f"The first {_SHOWN} of {len(e)} are shown."] if len(e) > _SHOWN else []
+    sections = [Section("In words", more, quotes=quotes)]
+    if found:
+        names = list(e.counterfactuals.columns)
+        shares = np.array([sum(n in x.changes for x in found) / len(found) for n in names])
+        order = [int(j) for j in np.argsort(-shares, kind="stable") if shares[j] > 0][:15]
+        picture = bars([str(names[j]) for j in order], [100 * float(shares[j]) for j in order], "% of explanations")
+        caption = "The columns that the counterfactuals change."
+        sections.append(Section("What would have to change", picture=picture, caption=caption))
+    return Page(title, lead, sections, str(e.guarantee), " ".join(e.caveats))

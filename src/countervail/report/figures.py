@@ -1,0 +1,61 @@
+"""Pictures as SVG text: drawn without a screen, without outside references, the same every time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, ACCENT, SECOND = "#1c2430", "#1f6f8b", "#d1792a"
+_PALETTE = (ACCENT, SECOND, "#6b8f3c", "#7a5195")
+
+
+def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -> str:
+    """Distributions of one quantity for several variants, as outlines on common bins."""
+    figure, axes = _canvas()
+    finite = {n: np.asarray(v, dtype=float)[np.isfinite(np.asarray(v, dtype=float))] for n, v in series.items()}
+    pooled = np.concatenate([v for v in finite.values() if len(v)] or [np.zeros(1)])
+    edges = np.histogram_bin_edges(pooled, bins=bins)
+    for colour, (name, values) in zip(_PALETTE, finite.items()):
+        axes.hist(values, bins=list(edges), histtype="step", linewidth=1.8, color=colour, label=name)
+    axes.set_xlabel(label)
+    axes.set_ylabel("explanations")
+    if len(series) > 1:
+        axes.legend(frameon=False)
+    return to_svg(figure, f"Histogram: {label}")
+
+
+def bars(names: Sequence[str], values: Sequence[float], label: str) -> str:
+    """One horizontal bar per name."""
+    figure, axes = _canvas(height=0.6 + 0.34 * len(names))
+    axes.barh(list(names)[::-1], list(values)[::-1], color=ACCENT, height=0.6)
+    axes.set_xlabel(label)
+    return to_svg(figure, f"Bars: {label}")
+
+
+def to_svg(figure: Figure, title: str) -> str:
+    """The figure as an inline SVG element."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "countervail", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Title": title}, bbox_inches="tight")
+    text = buffer.getvalue()
+    return text[text.index("<svg") :].replace("<svg ", '<svg role="img" ', 1)
+
+
+def _canvas(width: float = 7.0, height: float = 2.6) -> tuple[Figure, Axes]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=INK, labelsize=9)
+    return figure, axes

@@ -1,0 +1,65 @@
+"""A page: what a report says, as plain data, and its one template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from countervail.core.files import write_text
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One figure worth a large print, and what it means."""
+
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading with any of: paragraphs, large figures, a table, quotations, a picture (SVG)."""
+
+    heading: str
+    paragraphs: Sequence[str] = ()
+    facts: Sequence[Fact] = ()
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    quotes: Sequence[str] = ()
+    picture: str = ""
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    lead: str
+    sections: Sequence[Section]
+    promise: str
+    footer: str = ""
+
+
+def render_page(page: Page) -> str:
+    """The page as one HTML file without outside references; all text is escaped."""
+    return _template().render(page=page)
+
+
+def write_page(page: Page, path: str | Path) -> None:
+    """Write the page to a file, whole or not at all."""
+    write_text(render_page(page), path)
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("countervail.report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("page.html.j2")
