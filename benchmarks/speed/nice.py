@@ -101,7 +101,7 @@ def train_auto_encoder(data: Data) -> dict[str, Any]:
     levels = [int(x[:, j].max()) + 1 if j in data.labels else 0 for j in range(x.shape[1])]
     arrays: dict[str, Any] = {"low": x.min(axis=0), "span": np.ptp(x, axis=0), "levels": levels, "labels": data.labels}
     wide = AutoEncoder({**arrays, "layers": 0}).widen(x[:5000]).T
-    net = MLPRegressor((16, 4, 16), activation="tanh", random_state=SEED, max_iter=30)
+    net = MLPRegressor(hidden_layer_sizes=(16, 4, 16), activation="tanh", random_state=SEED, max_iter=30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         net.fit(wide, wide)
@@ -317,9 +317,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, epilog=f"Writes {RESULTS.name}."
     )
     parser.add_argument("--queries", type=int, default=1000, help="rows to explain (default: %(default)s)")
-    parser.add_argument(
-        "--singles", type=int, default=50, help="of them, one by one on our side (default: %(default)s)"
-    )
+    parser.add_argument("--singles", type=int, default=100, help="of them, also one by one by us (default: %(default)s)")
     parser.add_argument("--rewards", nargs="+", choices=REWARDS, default=list(REWARDS), help="default: all four")
     parser.add_argument("--output", type=Path, default=RESULTS, help="where the results go as JSON")
     given = parser.parse_args()

@@ -278,7 +278,7 @@ class _Walk:
         return best
 
     def _errors(self, frame: pd.DataFrame) -> Matrix:
-        return np.asarray(self.nice.auto_encoder_(frame), dtype=float).reshape(len(frame))
+        return np.array(self.nice.auto_encoder_(frame), dtype=float).reshape(len(frame))
 
 
 def _first_best(group: Ints, value: Matrix) -> Ints:
