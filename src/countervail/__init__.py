@@ -13,16 +13,21 @@ from countervail.core.table import Table
 from countervail.data.load import load
 
 if TYPE_CHECKING:
+    from countervail import attack as attack
     from countervail import measure as measure
     from countervail.explain import NICE as NICE
+    from countervail.protect import CFK as CFK
 
 # What needs scikit-learn or numba is imported when first used: `import countervail` stays quick.
 _LATER = {
+    "CFK": "countervail.protect",
     "NICE": "countervail.explain",
+    "attack": "countervail.attack",
     "measure": "countervail.measure",
 }
 
 __all__ = [
+    "CFK",
     "NICE",
     "BudgetError",
     "Column",
@@ -38,6 +43,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Table",
+    "attack",
     "data",
     "load",
     "measure",

@@ -37,3 +37,6 @@ def main() -> None:
         # The reader of our output went away, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:
+        err.print(f"countervail: {error.strerror or type(error).__name__}: {error.filename}", markup=False)
+        sys.exit(2)

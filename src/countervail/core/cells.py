@@ -13,6 +13,15 @@ def is_missing(cell: Any) -> bool:
     return not isinstance(cell, (pd.Interval, frozenset)) and bool(pd.isna(cell))
 
 
+def fits(value: Any, cell: Any) -> bool:
+    """Whether a plain value lies in a cell; a missing value fits a missing one only."""
+    if isinstance(cell, frozenset):
+        return any(fits(value, c) for c in cell)
+    if is_missing(value) or is_missing(cell):
+        return is_missing(value) and is_missing(cell)
+    return bool(cell.left <= value <= cell.right) if isinstance(cell, pd.Interval) else bool(value == cell)
+
+
 def cell_text(cell: Any) -> str:
     """A cell as people read it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ def conform_column(values: pd.Series, column: Column) -> tuple[pd.Series, Column
         if column.role != "identifier":
             _check_numbers(values, column)
         return values, column
+    check_hashable(values)
     if column.type == "ordinal" and column.levels is None:
         if not (isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered):
             raise SchemaError(
@@ -28,7 +30,15 @@ def conform_column(values: pd.Series, column: Column) -> tuple[pd.Series, Column
     if column.values is not None:
         values = _recode(values, column.values)
         _check_values(values, column)
+        if isinstance(values.dtype, pd.CategoricalDtype) and list(values.dtype.categories) != list(column.values):
+            values = values.astype(pd.CategoricalDtype(list(column.values), ordered=values.dtype.ordered))
     return values, column
+
+
+def check_hashable(values: pd.Series) -> None:
+    """Refuse columns of lists and the like: they cannot be told apart as labels."""
+    if values.dtype == object and not all(isinstance(v, Hashable) for v in values):
+        raise SchemaError(f"Column '{values.name}' holds lists or other compound values. Unpack or drop it.")
 
 
 def _check_numbers(values: pd.Series, column: Column) -> None:
@@ -60,15 +70,29 @@ def _check_values(values: pd.Series, column: Column) -> None:
 
 
 def _recode(values: pd.Series, declared: tuple[Any, ...]) -> pd.Series:
-    """Bring values to the declared spelling when only the type differs (1 and "1", 1.0 and 1)."""
+    """Bring values to the declared spelling when only the type differs (1 and "1", 1.0 and 1, TRUE and True)."""
     if values.isin(list(declared)).any() or not len(values):
         return values
     spelling = {plain(v): v for v in declared}
-    present = [v for v in pd.unique(values) if not pd.isna(v)]
-    if not present or not all(plain(v) in spelling for v in present):
+    numbers = all(isinstance(v, (int, float)) for v in declared)
+    read = {v: _read_number(v) if numbers else plain(v) for v in pd.unique(values) if not pd.isna(v)}
+    if not read or not all(text in spelling for text in read.values()):
         return values
-    mapping = {v: spelling[plain(v)] for v in present}
+    mapping = {v: spelling[text] for v, text in read.items()}
     return pd.Series([mapping.get(v, np.nan) for v in values], index=values.index, name=values.name).infer_objects()
+
+
+def _read_number(value: Any) -> str:
+    """The spelling of a number or truth value that a file may write otherwise: 01, 1.0, TRUE."""
+    if not isinstance(value, str):
+        return plain(value)
+    text = value.strip()
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    try:
+        return plain(float(text))
+    except ValueError:
+        return text
 
 
 def plain(value: Any) -> str:

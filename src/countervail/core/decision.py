@@ -46,7 +46,7 @@ class Decision:
         self.train_scores = self.scores(frame) if self.has_scores else None
         self._by_scores = self.has_scores
         if self.train_scores is not None and hasattr(model, "predict"):
-            said = self._codes(self._ask(model.predict, frame))
+            said = self._codes(self._ask(model.predict, frame), len(frame))
             self._by_scores = bool(np.array_equal(self.train_scores.argmax(axis=1), said))
             self.train: Codes = said
         else:
@@ -54,8 +54,9 @@ class Decision:
 
     def scores(self, frame: pd.DataFrame) -> Scores:
         """One column of scores per class."""
+        scores: Scores
         call = self._model.predict_proba if hasattr(self._model, "predict_proba") else self._model
-        scores = np.asarray(self._ask(call, frame), dtype=float)
+        scores = self._ask(lambda rows: np.asarray(call(rows), dtype=float), frame)
         if scores.shape != (len(frame), len(self.classes)):
             raise SchemaError(
                 f"The 'model' of {self._owner} must give {len(self.classes)} scores per row, one for each label in "
@@ -71,7 +72,7 @@ class Decision:
             known = self.scores(frame) if scores is None else scores
             best: Codes = known.argmax(axis=1).astype(np.int64)
             return best
-        return self._codes(self._ask(getattr(self._model, "predict", self._model), frame))
+        return self._codes(self._ask(getattr(self._model, "predict", self._model), frame), len(frame))
 
     @property
     def needs_call(self) -> bool:
@@ -122,8 +123,12 @@ class Decision:
                 f"and their dtypes must be those it was trained on."
             ) from None
 
-    def _codes(self, answer: Any) -> Codes:
+    def _codes(self, answer: Any, rows: int) -> Codes:
         answers = np.asarray(answer).ravel()
+        if len(answers) != rows:
+            raise SchemaError(
+                f"The 'model' of {self._owner} must give one label per row. Got {len(answers)} for {rows} rows."
+            )
         kinds, inverse = np.unique(answers, return_inverse=True) if answers.dtype != object else _unique(answers)
         found = np.array([self._positions.get(_key(v), -1) for v in kinds], dtype=np.int64)
         if (found < 0).any():

@@ -88,9 +88,8 @@ class Neighbours:
         if len(kept):
             same_group = (labels[1:] == labels[:-1]).all(axis=1) & (klass[1:] == klass[:-1])
             equal = (numbers[1:] == numbers[:-1]) | (np.isnan(numbers[1:]) & np.isnan(numbers[:-1]))
-            first = np.concatenate(
-                [[True], ~(same_group & equal.all(axis=1))]
-            )  # the first of equal rows stands for all
+            repeated = same_group & equal.all(axis=1) & distinct
+            first = np.concatenate([[True], ~repeated])  # the first of equal rows stands for all
             opens = np.concatenate([[True], ~same_group])[first]
             kept, numbers, labels, klass = kept[first], numbers[first], labels[first], klass[first]
             heads = np.flatnonzero(opens)

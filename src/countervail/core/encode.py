@@ -66,7 +66,9 @@ class Coding:
             if pd.api.types.is_integer_dtype(self.dtype):
                 codes = np.rint(codes)
             return pd.Series(codes).astype(self.dtype).array
-        return self.lookup.take(codes.astype(np.intp))
+        values = self.lookup.take(codes.astype(np.intp))
+        # Of objects a frame would guess the dtype anew.
+        return pd.Series(values, dtype=object) if self.dtype == object else values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,7 +81,7 @@ class Encoder:
     def fit(cls, table: Table, names: Sequence[str] | None = None) -> Self:
         """Learn the codes of a table's feature columns (or of `names`), ordered by content."""
         chosen = table.schema.features if names is None else names
-        return cls(tuple(_coding(table.frame[n], table.schema[n]) for n in chosen))
+        return cls(tuple(_coding(table.frame[c.name], c) for c in (table.schema[n] for n in chosen)))
 
     @property
     def names(self) -> list[str]:
@@ -132,11 +134,9 @@ def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: 
 
 
 def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) -> pd.Series:
-    if column.type == "numeric":
-        values = values.infer_objects()
+    if column.type == "numeric" and values.dtype == object:
+        values = values.where(values.notna(), np.nan).infer_objects()
     values, _ = conform_column(values, column)
-    if values.dtype == dtype:
-        return values
     if isinstance(dtype, pd.CategoricalDtype):
         unknown = ~(values.isin(dtype.categories) | values.isna())
         if unknown.any():
@@ -144,14 +144,24 @@ def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) ->
                 f"Column '{column.name}' of the 'rows' given to {owner} has {int(unknown.sum())} value(s) that are "
                 f"not among the categories of the table. Correct them, or declare them in the column's domain."
             )
-    if pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values):
-        if values.isna().any():
-            return values
-        if not (values == np.rint(values.to_numpy(dtype=float))).all():
+        # Through objects: `astype` would leave the order of equal categories as it is.
+        return values if values.dtype is dtype else values.astype(object).astype(dtype)
+    if values.dtype == dtype:
+        return values
+    if pd.api.types.is_bool_dtype(dtype):
+        if not (values.isin([True, False]) | values.isna()).all():
+            raise SchemaError(
+                f"Column '{column.name}' of the 'rows' given to {owner} must hold truth values. Got {values.dtype}."
+            )
+        return values.astype("boolean") if values.isna().any() else values.astype(dtype)
+    if pd.api.types.is_integer_dtype(dtype):
+        present = values.dropna()
+        if pd.api.types.is_float_dtype(present) and not (present == np.rint(present.to_numpy(dtype=float))).all():
             raise SchemaError(
                 f"Column '{column.name}' of the 'rows' given to {owner} has fractions, but the table holds whole "
                 f"numbers. Round them, or make the table's column float."
             )
+        dtype = dtype if len(present) == len(values) else "Int64"
     try:
         return values.astype(dtype)
     except (ValueError, TypeError):
@@ -188,6 +198,8 @@ def _extend(coding: Coding, values: pd.Series) -> Coding:
 
 
 def _lookup(values: list[Any], dtype: Any) -> Any:
-    return pd.Series(
-        values, dtype=dtype if not pd.api.types.is_integer_dtype(dtype) or None not in values else "Int64"
-    ).array
+    if None in values and pd.api.types.is_integer_dtype(dtype):
+        dtype = "Int64"
+    elif None in values and pd.api.types.is_bool_dtype(dtype) and not isinstance(dtype, pd.CategoricalDtype):
+        dtype = "boolean"
+    return pd.Series(values, dtype=dtype).array

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.cells import cell_text, frame_from_json, frame_to_json, is_missing
+from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.phrase import sentence
@@ -51,7 +51,7 @@ class Explanation:
         """The cells that the factual row does not lie in."""
         if not self.found:
             return {}
-        return {n: c for n, c in self.cells.items() if not _fits(self.factual[n], c)}
+        return {n: c for n, c in self.cells.items() if not fits(self.factual[n], c)}
 
     @property
     def sentence(self) -> str:
@@ -221,14 +221,6 @@ class Explanations:
             f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
             f"<table><thead><tr><th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
         )
-
-
-def _fits(value: Any, cell: Any) -> bool:
-    if isinstance(cell, pd.Interval):
-        return not is_missing(value) and bool(cell.left <= value <= cell.right)
-    if isinstance(cell, frozenset):
-        return any(_fits(value, c) for c in cell)
-    return bool(value == cell) or (is_missing(value) and is_missing(cell))
 
 
 def _html_rows(e: Explanation) -> str:

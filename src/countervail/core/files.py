@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,7 +74,7 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
         return pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(text, "str"))
     except pd.errors.EmptyDataError:
         raise SchemaError(f"The file '{path.name}' is empty: a header and at least one row are needed.") from None
-    except (pd.errors.ParserError, UnicodeDecodeError, OSError, EOFError):
+    except (pd.errors.ParserError, UnicodeDecodeError, OSError, EOFError, zlib.error):
         raise SchemaError(f"The file '{path.name}' is not a readable CSV (UTF-8, comma-separated, header).") from None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from countervail.core.cells import cell_text, is_missing, range_text
+from countervail.core.cells import cell_text, fits, is_missing, range_text
 from countervail.core.schema import Column, Schema
 
 
@@ -39,18 +39,16 @@ def one_of(values: list[str]) -> str:
 
 def _clause(value: Any, cell: Any, column: Column) -> tuple[str, str] | None:
     """Subject and predicate of one change; None when the value already fits."""
+    if fits(value, cell):
+        return None
     if column.type == "numeric" and not is_missing(value) and not is_missing(cell) and not isinstance(cell, frozenset):
         return _numeric(float(value), cell, column)
     values = cell if isinstance(cell, frozenset) else frozenset([cell])
-    if value in values or (is_missing(value) and any(is_missing(v) for v in values)):
-        return None
     return _is(one_of(_ordered(values, column)), column)
 
 
-def _numeric(value: float, cell: Any, column: Column) -> tuple[str, str] | None:
+def _numeric(value: float, cell: Any, column: Column) -> tuple[str, str]:
     low, high = (cell.left, cell.right) if isinstance(cell, pd.Interval) else (cell, cell)
-    if low <= value <= high:
-        return None
     more = low > value
     near, far = (low - value, high - value) if more else (value - high, value - low)
     amount, phrase = range_text(near, far), column.phrases.more if more else column.phrases.less

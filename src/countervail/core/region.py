@@ -38,7 +38,10 @@ class Range:
 
     def covers(self, values: pd.Series) -> Bools:
         """Region x row: which values lie inside."""
-        v = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
+        try:
+            v = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
+        except (ValueError, TypeError):
+            raise SchemaError(f"Column '{self.name}' is numeric in the regions but not in the rows.") from None
         inside: Bools = (self.low[:, None] <= v) & (v <= self.high[:, None])
         if self.holes is not None:
             inside |= self.holes[:, None] & np.isnan(v)

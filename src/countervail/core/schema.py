@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
@@ -57,6 +57,8 @@ class Column:
             raise SchemaError(f"The type of column '{self.name}' must be one of {TYPES}. Got {self.type!r} instead.")
         if self.role not in ROLES:
             raise SchemaError(f"The role of column '{self.name}' must be one of {ROLES}. Got {self.role!r} instead.")
+        for label in ("domain", "levels"):
+            object.__setattr__(self, label, _plain_values(self.name, label, getattr(self, label)))
         if self.type == "ordinal" and self.levels is None and self.domain is not None:
             object.__setattr__(self, "levels", self.domain)
             object.__setattr__(self, "domain", None)
@@ -73,7 +75,8 @@ class Column:
         if d is None:
             return
         numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in d)
-        if len(d) not in (2, 3) or not numbers or not d[0] <= d[1] or (len(d) == 3 and (d[2] < 1 or d[2] != int(d[2]))):
+        ordered = numbers and len(d) in (2, 3) and d[0] <= d[1]
+        if not ordered or (len(d) == 3 and (d[2] < 1 or not float(d[2]).is_integer())):
             raise SchemaError(
                 f"The domain of numeric column '{self.name}' must be (low, high) or (low, high, grid levels) "
                 f"with low <= high and at least one level."
@@ -195,6 +198,16 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[Any, ...] | None:
+    """Declared values as a tuple of plain Python ones (numpy's would be hashed and written differently)."""
+    if values is None:
+        return None
+    plain = tuple(v.item() if hasattr(v, "item") else v for v in values)
+    if not all(isinstance(v, Hashable) for v in plain):
+        raise SchemaError(f"The {label} of column '{name}' must hold plain values, not lists or tables.")
+    return plain
+
+
 def _column(name: str, entry: Any) -> Column:
     known = {"type", "role", "domain", "levels", "unit", "phrases"}
     if not isinstance(entry, Mapping):
@@ -209,6 +222,8 @@ def _column(name: str, entry: Any) -> Column:
         raise SchemaError(f"The phrases of column '{name}' must be a table with the keys more, less, is.")
     if unknown := sorted(set(words) - {"more", "less", "is"}):
         raise SchemaError(f"Unknown phrases for column '{name}': {unknown}. Known: more, less, is.")
+    if not all(isinstance(v, str) for v in (entry.get("unit", ""), *words.values())):
+        raise SchemaError(f"The unit and the phrases of column '{name}' must be text.")
     return Column(
         name,
         entry.get("type", "categorical"),

@@ -66,6 +66,26 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> Estimate:
     return Estimate(mean, mean - half, mean + half, len(x), level)
 
 
+def difference_interval(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Estimate:
+    """Mean of `a` minus mean of `b` with Welch's interval; infinite where either has fewer than two values."""
+    _check_level(level)
+    x, y = (v[np.isfinite(v)] for v in (np.asarray(a, dtype=float), np.asarray(b, dtype=float)))
+    n = len(x) + len(y)
+    if not len(x) or not len(y):
+        return Estimate(float("nan"), float("nan"), float("nan"), n, level)
+    gap = float(x.mean() - y.mean())
+    if min(len(x), len(y)) < 2:
+        return Estimate(gap, float("-inf"), float("inf"), n, level)
+    from scipy.stats import t
+
+    u, v = float(x.var(ddof=1)) / len(x), float(y.var(ddof=1)) / len(y)
+    if u + v == 0:
+        return Estimate(gap, gap, gap, n, level)
+    freedom = (u + v) ** 2 / (u**2 / (len(x) - 1) + v**2 / (len(y) - 1))
+    half = float(t.ppf((1 + level) / 2, freedom)) * float(np.sqrt(u + v))
+    return Estimate(gap, gap - half, gap + half, n, level)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values of a battery of tests (Holm 1979).
 

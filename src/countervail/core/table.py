@@ -78,6 +78,11 @@ class Table:
             "sensitive": _names(sensitive, "sensitive"),
             "target": [target] if target is not None else [],
         }
+        given = [("target", roles["target"]), ("identifiers", identifiers), ("quasi_identifiers", quasi_identifiers)]
+        for parameter, names in [*given, ("sensitive", sensitive), ("domains", domains or {})]:
+            if unknown := [n for n in names if n not in known]:
+                hint = f"The columns are {known.names()}."
+                raise bad_parameter("Table.from_frame", parameter, "about columns of the data", unknown, hint)
         known = known.with_roles(**{role: names for role, names in roles.items() if names})
         for name, domain in (domains or {}).items():
             known = known.with_column(name, **_domain(known[name], domain))
@@ -180,8 +185,8 @@ def _conform(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]
         raise SchemaError(f"The data lacks columns that the schema names: {missing}. It has {list(frame.columns)}.")
     if extra := [str(c) for c in frame.columns if c not in names]:
         raise SchemaError(f"The schema does not declare these columns of the data: {extra}. Declare or drop them.")
-    if len(frame) == 0:
-        raise SchemaError("The table is empty: at least one row is needed.")
+    if frame.empty:
+        raise SchemaError("The table is empty: at least one row and one column are needed.")
     columns, data = [], {}
     for column in schema:
         values, column = conform_column(frame[column.name], column)
@@ -197,13 +202,14 @@ def _match_favourable(frame: pd.DataFrame, schema: Schema) -> Schema:
         return schema
     if schema.target is None:
         raise SchemaError("Favourable labels are declared but no target column is. Declare the target.")
-    present = {plain(v): v for v in pd.unique(frame[schema.target].dropna())}
+    counts = frame[schema.target].value_counts()
     declared = schema[schema.target].values or ()
-    present = {**{plain(v): v for v in declared}, **present}
+    present = {plain(v): v for v in [*declared, *counts.index[counts > 0]]}
     if unknown := [v for v in schema.favourable if plain(v) not in present]:
+        common = {*declared, *counts.index[counts > 1]}  # a label of one row only may be that person's secret
         raise SchemaError(
             f"Favourable label(s) {unknown} do not occur in the target column '{schema.target}'. "
-            f"Its labels are {sorted(present)}."
+            f"Labels that are declared or that several rows share: {sorted(map(plain, common))}."
         )
     return replace(schema, favourable=tuple(_item(present[plain(v)]) for v in schema.favourable))
 
@@ -242,5 +248,8 @@ def _labels(favourable: Any) -> tuple[Any, ...]:
 
 
 def _domain(column: Column, domain: Any) -> dict[str, Any]:
-    values = tuple(_item(v) for v in domain)
+    if isinstance(domain, str) or not isinstance(domain, Iterable):
+        must = f"a mapping of column to range or list of values; that of '{column.name}' is not"
+        raise bad_parameter("Table.from_frame", "domains", must, type(domain).__name__)
+    values = tuple(domain)
     return {"levels": values} if column.type == "ordinal" else {"domain": values}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Column, Role, Schema, Type
 
@@ -45,11 +46,16 @@ def propose_schema(frame: pd.DataFrame, target: str | None = None) -> Proposal:
     """Guess types, domains and roles of a frame's columns."""
     if len(frame) == 0:
         raise SchemaError("The table is empty: at least one row is needed to propose a schema.")
+    frame = frame.set_axis(frame.columns.map(str), axis=1)
+    if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
+        raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
+    for name in frame.columns:
+        check_hashable(frame[name])
     if target is not None and target not in frame.columns:
         raise SchemaError(f"The target {target!r} is not a column of the data. Columns: {list(frame.columns)}.")
     goal = target if target is not None else _guess_target(frame)
     columns, reasons = [], {}
-    for name in map(str, frame.columns):
+    for name in frame.columns:
         column, why = _propose(name, frame[name], name == goal, told=target is not None)
         columns.append(column)
         reasons[name] = why
@@ -107,6 +113,8 @@ def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, s
     caution = "from this file, so not public knowledge yet: check it before a differentially private release"
     if not values.notna().any():
         return None, "no domain proposed: every value is missing"
+    if kind == "numeric" and np.isinf(values.to_numpy(dtype=float, na_value=np.nan)).any():
+        return None, "no domain proposed: it holds infinite values; replace them, or mark them missing"
     if kind == "numeric":
         low, high = _outward(float(values.min()), float(values.max()))
         whole = pd.api.types.is_integer_dtype(values)

@@ -88,13 +88,7 @@ class Explainer(BaseEstimator, ABC):
         return np.broadcast_to(np.isin(np.arange(classes), codes), (len(now), classes)).copy()
 
     def _provenance(self) -> dict[str, Any]:
-        params = {k: v if _is_plain(v) else type(v).__name__ for k, v in self.get_params(deep=False).items()}
-        return {
-            "explainer": self.name,
-            "parameters": params,
-            "countervail": package_version(),
-            "schema": self.table_.schema.digest(),
-        }
+        return provenance("explainer", self, self.table_)
 
 
 _TABLE_HINT = "Build one with Table.from_frame(df, target=...) or Table.read(path, schema=...)."
@@ -104,6 +98,12 @@ def as_labels(target: Any) -> list[Any]:
     """One label or several, as a list."""
     many = isinstance(target, Iterable) and not isinstance(target, (str, bytes))
     return list(target) if many else [target]
+
+
+def provenance(kind: str, maker: Any, table: Table) -> dict[str, Any]:
+    """How something was made: parameters, version, and the schema's digest."""
+    params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
+    return {kind: maker.name, "parameters": params, "countervail": package_version(), "schema": table.schema.digest()}
 
 
 def package_version() -> str:

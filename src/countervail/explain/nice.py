@@ -151,11 +151,18 @@ class NICE(Explainer):
             audit=self.table_,
         )
 
+    @property
+    def native(self) -> bool:
+        """Whether counterfactuals are training rows as they are."""
+        return self.reward == "none"
+
     def nearest(self, rows: Rows, n: int = 1) -> Ints:
-        """Row numbers of the `n` nearest unlike neighbours of each row (-1: none). Internal: never released."""
+        """Row numbers of each row's `n` nearest unlike neighbours; -1: none, or already as wanted. Never released."""
         encoder, frame, queries = self._queries(rows)
-        wanted = self._targets(self.target, self.decision_.decide(frame))
-        return self._search(encoder, queries, wanted, n)
+        now = self.decision_.decide(frame)
+        wanted = self._targets(self.target, now)
+        already = wanted[np.arange(len(now)), now]
+        return self._search(encoder, queries, wanted & ~already[:, None], n)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -49,6 +49,8 @@ class Risk:
 def class_sizes(table: Table, columns: Sequence[str] | None = None) -> Ints:
     """For each row, how many rows share its values in `columns` (default: the quasi-identifiers)."""
     names = table.schema.names("quasi") if columns is None else list(columns)
+    if not names:
+        raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
     return _sizes(_codes(table, names))
 
 

@@ -35,7 +35,8 @@ def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -
 def bars(names: Sequence[str], values: Sequence[float], label: str) -> str:
     """One horizontal bar per name."""
     figure, axes = _canvas(height=0.6 + 0.34 * len(names))
-    axes.barh(list(names)[::-1], list(values)[::-1], color=ACCENT, height=0.6)
+    words = [name.replace("$", r"\$") for name in names]  # a pair of dollars would be read as mathematics
+    axes.barh(words[::-1], list(values)[::-1], color=ACCENT, height=0.6)
     axes.set_xlabel(label)
     return to_svg(figure, f"Bars: {label}")
 

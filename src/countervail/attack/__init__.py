@@ -1,0 +1,8 @@
+"""Attacks. The export line is the registration: a class named here is in the CLI, docs and contract tests."""
+
+from countervail.attack.base import AttackResult as AttackResult
+from countervail.attack.base import Knowledge as Knowledge
+from countervail.attack.base import OracleAttack as OracleAttack
+from countervail.attack.base import ReleaseAttack as ReleaseAttack
+from countervail.attack.intersection import Intersection as Intersection
+from countervail.attack.linkage import Linkage as Linkage

@@ -1,0 +1,91 @@
+"""What generalisation costs: NCP, and pureness over the combinations of values in a region."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.errors import bad_parameter
+from countervail.core.region import Range, Regions, Values
+from countervail.core.table import Table
+
+Floats = NDArray[np.float64]
+
+
+def as_interval(table: Table, name: str) -> bool:
+    """Whether a column generalises to an interval (of numbers or levels) rather than to a set of values.
+
+    A level column with missing values has no place for them in its order, so it generalises to sets.
+    """
+    kind = table.schema[name].type
+    return kind == "numeric" or (kind == "ordinal" and not table.frame[name].isna().any())
+
+
+def column_weights(names: Sequence[str], weights: Mapping[str, float] | None, owner: str) -> Floats:
+    """Weights of the quasi-identifiers, equal unless given; they sum to one."""
+    if weights is None:
+        return np.full(len(names), 1.0 / max(len(names), 1))
+    if set(weights) != set(names):
+        raise bad_parameter(
+            owner, "weights", f"a mapping with exactly the quasi-identifiers {list(names)}", list(weights)
+        )
+    w = np.array([float(weights[n]) for n in names])
+    if (w < 0).any() or not np.isclose(w.sum(), 1.0):
+        raise bad_parameter(owner, "weights", "non-negative and sum to one", dict(weights))
+    return w
+
+
+def ncp(regions: Regions, table: Table, weights: Mapping[str, float] | None = None) -> Floats:
+    """Normalised certainty penalty of each region: the weighted mean over its columns.
+
+    Numeric: width over the range of the table's values. Ordinal: steps over the steps between all levels.
+    Categorical: 0 for one value, else the share of the table's values that the set holds.
+
+    Examples
+    --------
+    >>> import pandas as pd, countervail as cv
+    >>> region = {"age": pd.Interval(24, 27, closed="both"), "gender": "F", "city": "Antwerp"}
+    >>> t = cv.load("toy_credit")
+    >>> float(ncp(Regions.from_cells([region], t.schema), t).round(3)[0])
+    0.021
+    """
+    w = column_weights(regions.names, weights, "ncp")
+    total = np.zeros(len(regions))
+    for weight, axis in zip(w, regions.axes):
+        total += weight * _penalty(axis, table)
+    return total
+
+
+def _penalty(axis: Range | Values, table: Table) -> Floats:
+    values = table.frame[axis.name]
+    if isinstance(axis, Range):
+        spread = float(values.max() - values.min())
+        width = np.nan_to_num(axis.high - axis.low)
+        return width / spread if spread > 0 else np.zeros(len(axis.low))
+    member = axis.member
+    if as_interval(table, axis.name):
+        levels = table.schema[axis.name].levels or ()
+        rank = np.array([levels.index(v) for v in axis.known], dtype=float)
+        high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
+        low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
+        steps: Floats = np.maximum(high - low, 0.0) / max(len(levels) - 1, 1)
+        return steps
+    size = member.sum(axis=1)
+    return np.where(size > 1, size / values.nunique(dropna=False), 0.0)
+
+
+def region_values(cell: Any, table: Table, name: str) -> list[Any]:
+    """The values a cell stands for: a set's members, or the table's distinct values inside an interval."""
+    if isinstance(cell, frozenset):
+        values: list[Any] = []
+        for part in cell:
+            values += region_values(part, table, name)
+        return values
+    if isinstance(cell, pd.Interval):
+        column = table.frame[name]
+        return sorted(pd.unique(column[(column >= cell.left) & (column <= cell.right)]).tolist())
+    return [cell]

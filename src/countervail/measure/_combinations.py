@@ -1,0 +1,48 @@
+"""The value combinations of explanations as coded rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.encode import Encoder, Matrix
+from countervail.core.explanation import Explanations
+from countervail.core.loss import region_values
+from countervail.core.table import Table
+
+
+class Combinations:
+    """For each explanation, the values that every feature may take: a set's members, or training values inside."""
+
+    def __init__(self, e: Explanations, table: Table) -> None:
+        self._e, self._table = e, table
+        self._names = table.schema.features
+        self.encoder = Encoder.fit(table)
+        self._options: dict[int, list[Matrix]] = {}
+
+    def options(self, i: int) -> list[Matrix]:
+        """The codes of each feature in explanation `i`."""
+        if i not in self._options:
+            cells = self._e.counterfactuals.iloc[i]
+            self._options[i] = [
+                coding.encode(self._column(region_values(cells[coding.name], self._table, coding.name), coding.dtype))
+                for coding in self.encoder.codings
+            ]
+        return self._options[i]
+
+    def size(self, i: int) -> float:
+        """How many combinations there are."""
+        return float(np.prod([float(len(o)) for o in self.options(i)]))
+
+    def every(self, i: int) -> Matrix:
+        """All combinations."""
+        grid = np.meshgrid(*self.options(i), indexing="ij")
+        return np.stack([g.ravel() for g in grid], axis=1)
+
+    def draw(self, i: int, n: int, rng: np.random.Generator) -> Matrix:
+        """`n` combinations drawn at random."""
+        return np.stack([rng.choice(o, n) for o in self.options(i)], axis=1)
+
+    @staticmethod
+    def _column(values: list[object], dtype: object) -> pd.Series:
+        return pd.Series(values, dtype=dtype) if isinstance(dtype, pd.CategoricalDtype) else pd.Series(values)

@@ -1,0 +1,123 @@
+"""Compiled search for the smallest region around a counterfactual that holds at least k training rows.
+
+A *region* gives every quasi-identifier an interval of codes (numeric, ordinal) or a set of codes (categorical). Its
+cost is its weighted NCP. Arrays shared by the functions below, all C-contiguous:
+
+- ``tuples`` int32 (T, q): distinct training tuples as codes 0..m_j-1, **sorted lexicographically**; ``counts`` int64
+  (T,): rows of each. With the order fixed every result depends on the table's content only. An unsorted table is
+  still solved to the same cost, but equal costs may then be resolved differently.
+- ``interval`` bool (q,): interval attribute or value set; ``sizes`` int64 (q,): m_j.
+- ``positions`` float64 (q, V), V = max m_j: increasing values of the codes of an interval attribute.
+- ``unit`` float64 (q,): cost per unit of length, or per value of a set of two values and more.
+- ``low``, ``high`` int64 (q,), ``member`` bool (q, V): a region. Sets have low = high = the centre's code and read
+  ``member``; intervals read ``low`` and ``high`` and have ``member`` True from low to high.
+
+The search is branch and bound over one attribute after the other. Its bound: a region with the centre c and a tuple t
+costs at least as much as the region spanned by c and t alone, so a region of cost below C can hold k rows only if k
+rows are each within C of c.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def _inside(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools) -> bool:
+    for j in range(cell.shape[0]):
+        v = cell[j]
+        if interval[j]:
+            if v < low[j] or v > high[j]:
+                return False
+        elif not member[j, v]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def count_inside(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: Ints, member: Bools) -> int:
+    """Number of training rows inside one region."""
+    rows = 0
+    for t in range(tuples.shape[0]):
+        if _inside(tuples[t], interval, low, high, member):
+            rows += counts[t]
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def count_inside_many(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: Ints, member: Bools) -> Ints:
+    """Number of training rows inside each of E regions: low, high (E, q), member (E, q, V)."""
+    rows = np.empty(low.shape[0], np.int64)
+    for e in range(low.shape[0]):
+        rows[e] = count_inside(tuples, counts, interval, low[e], high[e], member[e])
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def region_cost(
+    interval: Bools, sizes: Ints, positions: Floats, unit: Floats, low: Ints, high: Ints, member: Bools
+) -> float:
+    """NCP of a region, summed in attribute order."""
+    cost = 0.0
+    for j in range(interval.shape[0]):
+        if interval[j]:
+            cost += unit[j] * (positions[j, high[j]] - positions[j, low[j]])
+        else:
+            values = 0
+            for v in range(sizes[j]):
+                values += member[j, v]
+            if values > 1:
+                cost += unit[j] * values
+    return cost
+
+
+@njit(cache=True, nogil=True)
+def _point_region(centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
+    member = np.zeros((centre.shape[0], values), np.bool_)
+    for j in range(centre.shape[0]):
+        member[j, centre[j]] = True
+    return centre.copy(), centre.copy(), member
+
+
+@njit(cache=True, nogil=True)
+def _widen(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, width: Ints) -> None:
+    for j in range(cell.shape[0]):
+        v = np.int64(cell[j])
+        if interval[j]:
+            low[j] = min(low[j], v)
+            high[j] = max(high[j], v)
+        elif not member[j, v]:
+            member[j, v] = True
+            width[j] += 1
+
+
+@njit(cache=True, nogil=True)
+def _fill_intervals(interval: Bools, low: Ints, high: Ints, member: Bools) -> None:
+    for j in range(interval.shape[0]):
+        if interval[j]:
+            for v in range(low[j], high[j] + 1):
+                member[j, v] = True
+
+
+@njit(cache=True, nogil=True)
+def _widening_forbidden(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, forbidden: Ints) -> bool:
+    """Whether the region widened to hold `cell` contains a forbidden cell."""
+    for f in range(forbidden.shape[0]):
+        contained = True
+        for j in range(cell.shape[0]):
+            v, b = forbidden[f, j], np.int64(cell[j])
+            contained = min(low[j], b) <= v <= max(high[j], b) if interval[j] else v == b or member[j, v]
+            if not contained:
+                break
+        if contained:
+            return True
+    return False

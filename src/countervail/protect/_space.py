@@ -1,0 +1,134 @@
+"""The quasi-identifiers of a training table as small integer tuples with counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countervail.core.encode import Coding, Encoder, Matrix
+from countervail.core.loss import as_interval, column_weights
+from countervail.core.region import Range, Regions, Values
+from countervail.core.table import Table
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Boxes:
+    """Regions in codes: `low` and `high` (E, q), and membership (E, q, V)."""
+
+    low: Ints
+    high: Ints
+    member: Bools
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def take(self, rows: Ints | Bools) -> Boxes:
+        """Some of the boxes."""
+        return Boxes(self.low[rows], self.high[rows], self.member[rows])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Space:
+    """Each quasi-identifier rank-coded on its sorted distinct training values; equal tuples stand once, with counts.
+
+    `tuples` run in lexicographic order, so whatever is computed from them depends on the table's content alone.
+    """
+
+    codings: tuple[Coding, ...]
+    columns: Ints  # position of each quasi-identifier among the features
+    values: tuple[Floats, ...]  # the encoder's number or code of each rank
+    row_codes: Codes
+    tuples: Codes
+    counts: Ints
+    row_tuple: Ints
+    interval: Bools
+    sizes: Ints
+    positions: Floats
+    unit: Floats
+    scale: Floats
+
+    @classmethod
+    def fit(cls, table: Table, encoder: Encoder, rows: Matrix, weights: Mapping[str, float] | None, owner: str) -> Self:
+        """Code the quasi-identifiers of `rows`."""
+        names = table.schema.names("quasi")
+        w = column_weights(names, weights, owner)
+        columns = np.array([encoder.names.index(n) for n in names], dtype=np.int64)
+        values, codes = [], np.empty((len(rows), len(names)), dtype=np.int32)
+        for j, c in enumerate(columns):
+            distinct, inverse = np.unique(rows[:, c], return_inverse=True)
+            values.append(distinct)
+            codes[:, j] = inverse
+        sizes = np.array([len(v) for v in values], dtype=np.int64)
+        interval = np.array([as_interval(table, n) for n in names], dtype=bool)
+        positions = np.zeros((len(names), int(sizes.max())))
+        scale = np.ones(len(names))
+        for j, v in enumerate(values):
+            positions[j, : len(v)] = v
+            if interval[j]:
+                coding = encoder.codings[columns[j]]
+                scale[j] = float(np.ptp(v)) if coding.numeric else float(max(coding.levels - 1, 1))
+        unit = np.where(interval, np.divide(w, scale, out=np.zeros_like(w), where=scale > 0), w / sizes)
+        tuples, row_tuple, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+        return cls(
+            tuple(encoder.codings[c] for c in columns),
+            columns,
+            tuple(values),
+            codes,
+            np.ascontiguousarray(tuples, dtype=np.int32),
+            counts.astype(np.int64),
+            row_tuple.ravel().astype(np.int64),
+            interval,
+            sizes,
+            positions,
+            unit,
+            np.where(scale > 0, scale, 1.0),
+        )
+
+    def cells(self, boxes: Boxes, i: int) -> Codes:
+        """All code combinations of box `i`."""
+        options = [np.flatnonzero(boxes.member[i, j, : self.sizes[j]]) for j in range(len(self.sizes))]
+        grid = np.meshgrid(*options, indexing="ij")
+        return np.stack([g.ravel() for g in grid], axis=1).astype(np.int32)
+
+    def sizes_of(self, boxes: Boxes) -> Floats:
+        """How many code combinations each box holds (as a float: it can be astronomical)."""
+        product: Floats = boxes.member.sum(axis=2).astype(float).prod(axis=1)
+        return product
+
+    def draw(self, boxes: Boxes, i: int, n: int, rng: np.random.Generator) -> Codes:
+        """`n` code combinations of box `i` drawn at random, with repetition."""
+        out = np.empty((n, len(self.sizes)), dtype=np.int32)
+        for j in range(len(self.sizes)):
+            options = np.flatnonzero(boxes.member[i, j, : self.sizes[j]])
+            out[:, j] = rng.choice(options, n)
+        return out
+
+    def place(self, cells: Codes, rows: Matrix) -> Matrix:
+        """`rows` with their quasi-identifiers replaced by those of `cells`."""
+        out = rows.copy()
+        for j, c in enumerate(self.columns):
+            out[:, c] = self.values[j][cells[:, j]]
+        return out
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """The boxes as regions of values."""
+        axes: list[Range | Values] = []
+        for j, coding in enumerate(self.codings):
+            if coding.numeric:
+                low, high = self.values[j][boxes.low[:, j]], self.values[j][boxes.high[:, j]]
+                axes.append(Range(coding.name, low, high, bool(np.issubdtype(coding.dtype, np.integer))))
+                continue
+            known = coding.values
+            member = np.zeros((len(boxes), len(known)), dtype=bool)
+            member[:, self.values[j].astype(np.intp)] = boxes.member[:, j, : self.sizes[j]]
+            axes.append(Values.of(coding.name, known, member))
+        return Regions(tuple(axes), len(boxes)).pruned()

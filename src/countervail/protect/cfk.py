@@ -1,0 +1,292 @@
+"""CF-K: counterfactuals whose quasi-identifiers at least k people share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from countervail.core.encode import Matrix
+from countervail.core.errors import bad_parameter
+from countervail.core.explanation import Explanations
+from countervail.core.guarantee import KAnonymity
+from countervail.core.protocols import Progress
+from countervail.core.table import Rows, Table
+from countervail.explain.base import Explainer
+from countervail.protect import _exact, _grasp
+from countervail.protect._exact import Limits, Solved
+from countervail.protect._space import Bools, Boxes, Ints, Space
+from countervail.protect.base import ExplanationProtector, released, unique_rows
+
+Search = Literal["exact", "grasp"]
+SEARCHES: tuple[Search, ...] = ("exact", "grasp")
+_BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
+
+
+class CFK(ExplanationProtector):
+    """k-anonymous counterfactuals: the quasi-identifiers of a training row, widened until k people fit.
+
+    Parameters
+    ----------
+    k : int
+        How many training rows every released region holds at least (the counterfactual's owner included).
+    search : {"exact", "grasp"}
+        "exact" finds the region of least NCP among those where every combination keeps the decision (pureness 1);
+        "grasp" is the published heuristic.
+    weights : mapping, optional
+        Weight of each quasi-identifier in NCP; they sum to one.
+    explainer : Explainer, optional
+        A native explainer, by default `NICE(reward="none", justified=False)`.
+    target : "favourable", a label or several
+        The decisions a counterfactual may lead to.
+    min_pureness : float
+        With "exact", what is acceptable where no pure region exists: 1 moves on to the next nearest neighbour; less
+        takes the purest region found whose NCP is at most 1.25 times, or 3 points above, the least possible.
+    neighbours : int
+        How many neighbours are tried before the answer is "no counterfactual".
+    node_budget, cell_budget : int
+        Work per explanation: nodes of the search, and combinations asked of the model. Where the first is spent, the
+        explanation says how far from optimal it may be; where the second is, pureness is a sampled figure.
+    alpha, iterations : int
+        GRASP: size of the list a neighbour is drawn from, and number of restarts.
+    profile : {None, "published"}
+        GRASP with the quirks of the authors' experiments, for reproduction only.
+
+    Notes
+    -----
+    *Threat model*: an adversary with a register of everybody's quasi-identifiers, who sees explanations. Against one
+    who also reruns this search, a minimal region gives its owner away more often than 1 in k (the promise says
+    `against="register"`, and so does every explanation).
+
+    References
+    ----------
+    Goethals, Sörensen, Martens: The privacy issue of counterfactual explanations: explanation linkage attacks (2023).
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> table, lisa = cv.load("toy_credit"), cv.data.toy_credit_query()
+    >>> e = cv.CFK(k=3, search="grasp", alpha=1, iterations=1).fit(table, cv.data.toy_credit_model).explain(lisa)
+    >>> print(e.to_text())
+    If you were 3-6 years older, lived in Antwerp and earned $10K more, the decision would be Accept.
+      It holds for 50% of the combinations of these values.
+    """
+
+    name: ClassVar[str] = "cfk"
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        search: Search = "exact",
+        weights: Mapping[str, float] | None = None,
+        explainer: Explainer | None = None,
+        target: Any = "favourable",
+        min_pureness: float = 1.0,
+        neighbours: int = 10,
+        node_budget: int = 200_000,
+        cell_budget: int = 20_000,
+        alpha: int = 20,
+        iterations: int = 3,
+        profile: Literal["published"] | None = None,
+    ) -> None:
+        self.k = k
+        self.search = search
+        self.weights = weights
+        self.explainer = explainer
+        self.target = target
+        self.min_pureness = min_pureness
+        self.neighbours = neighbours
+        self.node_budget = node_budget
+        self.cell_budget = cell_budget
+        self.alpha = alpha
+        self.iterations = iterations
+        self.profile = profile
+
+    def guarantee(self) -> KAnonymity:
+        """k-anonymity against whoever holds a register."""
+        return KAnonymity(self.k, against="register")
+
+    def fit(self, table: Table, model: Any) -> Self:
+        """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
+        self._check_parameters()
+        super().fit(table, model)
+        if self.k > len(table):
+            raise bad_parameter("CFK", "k", f"at most the number of rows, {len(table)}", self.k)
+        explainer = self.explainer_
+        self.space_ = Space.fit(table, explainer.encoder_, explainer.rows_, self.weights, "CFK")
+        self.desired_ = explainer._targets(self.target, np.zeros(1, dtype=np.int64))[0]
+        if self.search == "grasp":
+            self.eligible_ = self._eligible_counts()
+        return self
+
+    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+        check_is_fitted(self, "table_")
+        _, frame, _ = self.explainer_._queries(rows)
+        parts = []
+        for start in range(0, len(frame), _BATCH):
+            part = frame.iloc[start : start + _BATCH]
+            parts.append(self._answer(part))
+            if progress is not None:
+                progress(start + len(part), len(frame))
+        return self._release(frame, parts)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(k=3), cls(k=3, search="grasp"), cls(k=3, search="grasp", profile="published")]
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 2:
+            raise bad_parameter("CFK", "k", "a whole number of at least 2", self.k)
+        if self.search not in SEARCHES:
+            raise bad_parameter("CFK", "search", f"one of {SEARCHES}", self.search)
+        if self.profile not in (None, "published"):
+            raise bad_parameter("CFK", "profile", "None or 'published'", self.profile)
+        if self.profile and self.search != "grasp":
+            raise bad_parameter("CFK", "profile", "None unless search='grasp'", self.profile)
+        if not 0 <= self.min_pureness <= 1:
+            raise bad_parameter("CFK", "min_pureness", "between 0 and 1", self.min_pureness)
+        for name in ("neighbours", "node_budget", "cell_budget", "alpha", "iterations"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise bad_parameter("CFK", name, "a whole number of at least 1", value)
+
+    def _favourable(self, rows: Matrix) -> Bools:
+        explainer = self.explainer_
+        wanted: Bools = self.desired_[explainer.decision_.decide(explainer.encoder_.decode(rows))]
+        return wanted
+
+    def _eligible_counts(self) -> Ints:
+        """Rows of the desired class of each tuple: by prediction, or by true label as the authors did."""
+        decision = self.explainer_.decision_
+        codes = decision.train
+        if self.profile == "published":
+            codes = decision.codes(self.table_.target.tolist(), "target")
+        counts: Ints = np.bincount(self.space_.row_tuple, self.desired_[codes], len(self.space_.tuples)).astype(
+            np.int64
+        )
+        return counts
+
+    def _answer(self, frame: pd.DataFrame) -> _Answers:
+        """Solve for the nearest neighbour of each query, then for the next one where no region was found."""
+        explainer = self.explainer_
+        now = explainer.decision_.decide(frame)
+        already = self.desired_[now]
+        tried = self.neighbours if self.search == "exact" else 1
+        ranks = explainer.nearest(frame, tried)
+        answers = _Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
+        for rank in range(tried):
+            open_ = np.flatnonzero(~answers.found & (ranks[:, rank] >= 0))
+            if not len(open_):
+                break
+            distinct, which = unique_rows(explainer.rows_[ranks[open_, rank]])
+            answers.take(open_, distinct, which, self._solve(distinct), rank)
+        return answers
+
+    def _solve(self, rows: Matrix) -> Solved:
+        centres = np.column_stack(
+            [np.searchsorted(v, rows[:, c]) for v, c in zip(self.space_.values, self.space_.columns)]
+        ).astype(np.int32)
+        if self.search == "grasp":
+            settings = _grasp.Settings(
+                self.k, self.alpha, self.iterations, self.profile == "published", cell_budget=self.cell_budget
+            )
+            return _grasp.solve(self.space_, centres, rows, self._favourable, self.eligible_, settings)
+        limits = Limits(self.k, self.node_budget, self.cell_budget, self.min_pureness)
+        return _exact.solve(self.space_, centres, rows, self._favourable, limits)
+
+    def _release(self, frame: pd.DataFrame, parts: list[_Answers]) -> Explanations:
+        a = _Answers.joined(parts)
+        explainer, schema = self.explainer_, self.table_.schema
+        cells = self._cells(a)
+        after = np.full(len(a.now), -1, dtype=np.int64)
+        if a.found.any():
+            after[a.found] = explainer.decision_.decide(explainer.encoder_.decode(a.rows[a.found]))
+        status = np.where(a.found, "found", np.where(a.already, "already_favourable", "no_counterfactual"))
+        return Explanations(
+            released(frame),
+            cells,
+            pd.Series(status),
+            explainer.decision_.labels(a.now),
+            explainer.decision_.labels(after),
+            schema,
+            self.guarantee(),
+            self._provenance(),
+            notes=tuple(a.notes),
+            pureness=a.pureness,
+            audit=self.table_,
+        )
+
+    def _cells(self, a: _Answers) -> pd.DataFrame:
+        """Quasi-identifiers as regions, private attributes as they are, blanks where there is no answer."""
+        at = np.flatnonzero(a.found)
+        private = self.explainer_.encoder_.decode(a.rows[at])
+        shown = self.space_.regions(a.boxes.take(at)).to_frame() if len(at) else pd.DataFrame()
+        quasi = set(self.table_.schema.names("quasi"))
+        out = {}
+        for name in private.columns:
+            values = shown[name].astype(object) if name in quasi and len(at) else private[name]
+            if pd.api.types.is_integer_dtype(values.dtype) and len(at) < len(a.found):
+                values = values.astype("Int64")
+            out[name] = values.set_axis(at).reindex(range(len(a.found)))
+        return released(pd.DataFrame(out))
+
+
+class _Answers:
+    """What has been found for a batch of queries."""
+
+    def __init__(
+        self, now: Ints, already: Bools, found: Bools, rows: Matrix, boxes: Boxes, pureness: Matrix, notes: list[str]
+    ) -> None:
+        self.now, self.already, self.found = now, already, found
+        self.rows, self.boxes, self.pureness, self.notes = rows, boxes, pureness, notes
+
+    @classmethod
+    def empty(cls, n: int, width: int, space: Space, now: Ints, already: Bools) -> _Answers:
+        """No answer yet."""
+        q, v = len(space.sizes), space.positions.shape[1]
+        boxes = Boxes(np.zeros((n, q), np.int64), np.zeros((n, q), np.int64), np.zeros((n, q, v), dtype=bool))
+        return cls(now, already, np.zeros(n, dtype=bool), np.zeros((n, width)), boxes, np.full(n, np.nan), [""] * n)
+
+    @classmethod
+    def joined(cls, parts: list[_Answers]) -> _Answers:
+        """Several batches as one."""
+        boxes = Boxes(
+            np.concatenate([p.boxes.low for p in parts]),
+            np.concatenate([p.boxes.high for p in parts]),
+            np.concatenate([p.boxes.member for p in parts]),
+        )
+        now, already, found, rows, pureness = (
+            np.concatenate([getattr(p, field) for p in parts])
+            for field in ("now", "already", "found", "rows", "pureness")
+        )
+        return cls(now, already, found, rows, boxes, pureness, [n for p in parts for n in p.notes])
+
+    def take(self, open_: Ints, distinct: Matrix, which: Ints, solved: Solved, rank: int) -> None:
+        """Enter what was solved for the distinct counterfactuals of the open queries."""
+        ok = solved.found[which]
+        at, source = open_[ok], which[ok]
+        self.found[at] = True
+        self.rows[at] = distinct[source]
+        self.boxes.low[at], self.boxes.high[at] = solved.boxes.low[source], solved.boxes.high[source]
+        self.boxes.member[at], self.pureness[at] = solved.boxes.member[source], solved.pureness[source]
+        for a, s in zip(at, source):
+            self.notes[a] = _note(rank, solved, int(s))
+
+
+def _note(rank: int, solved: Solved, i: int) -> str:
+    """What the asker should know about how the region came about."""
+    notes = []
+    if rank > 0:
+        notes.append("Nearer counterfactuals have no region in which every combination keeps the decision.")
+    gap = float(solved.cost[i] - solved.bound[i])
+    if gap > 1e-9 and solved.pureness[i] == 1:
+        notes.append(f"The region is not proven minimal: its NCP is at most {gap:.2%} above the least possible.")
+    if solved.sampled[i]:
+        notes.append("The share of combinations that hold was sampled.")
+    return " ".join(notes)

@@ -1,0 +1,95 @@
+"""Intervals and corrections against independent computations."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from countervail.core.errors import ParameterError
+from countervail.core.rng import generator
+from countervail.core.stats import clopper_pearson, holm, mean_interval
+
+
+@given(st.integers(1, 300), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
+def test_clopper_pearson_is_scipys_exact_interval(n, data, level):
+    hits = data.draw(st.integers(0, n))
+    theirs = stats.binomtest(hits, n).proportion_ci(level, method="exact")
+    ours = clopper_pearson(hits, n, level)
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    assert ours.value == hits / n and ours.n == n and ours.low <= ours.value <= ours.high
+
+
+def test_no_cases_leave_everything_open():
+    nothing = clopper_pearson(0, 0)
+    assert math.isnan(nothing.value) and (nothing.low, nothing.high) == (0.0, 1.0)
+
+
+def slow_holm(p):
+    """Holm (1979) from the definition: the j-th smallest times (m - j + 1), never below an earlier one."""
+    ranked = sorted(range(len(p)), key=lambda i: p[i])
+    return [
+        float(min(1, max((len(p) - j) * Fraction(p[ranked[j]]) for j in range(ranked.index(i) + 1))))
+        for i in range(len(p))
+    ]
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_is_its_definition(p):
+    assert holm(p) == pytest.approx(slow_holm(p), rel=1e-12)
+
+
+def test_holm_of_a_textbook_example():
+    # Computed by R: p.adjust(c(0.01, 0.02, 0.03, 0.04, 0.05), "holm")
+    assert holm([0.01, 0.02, 0.03, 0.04, 0.05]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09])
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30).filter(lambda v: np.ptp(v) > 1e-3))
+def test_the_mean_interval_is_scipys(values):
+    ours = mean_interval(values, 0.9)
+    low, high = stats.t.interval(0.9, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+    assert (ours.low, ours.high) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
+
+
+def test_values_that_are_not_finite_are_left_out_of_the_mean():
+    assert mean_interval([1.0, np.nan, 3.0, np.inf]).n == 2
+    assert mean_interval([1.0, np.nan, 3.0]).value == 2.0
+
+
+def test_one_value_says_nothing_about_the_spread_and_none_nothing_at_all():
+    one = mean_interval([2.0])
+    assert (one.value, one.low, one.high) == (2.0, -math.inf, math.inf)
+    assert mean_interval([]).n == 0 and math.isnan(mean_interval([]).value)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: clopper_pearson(3, 2),
+        lambda: clopper_pearson(-1, 2),
+        lambda: clopper_pearson(1, 2, 1.0),
+        lambda: mean_interval([1, 2], 0.0),
+        lambda: holm([0.1, 1.1]),
+        lambda: holm([float("nan")]),
+    ],
+)
+def test_what_is_no_count_level_or_probability_is_refused(make):
+    with pytest.raises(ParameterError, match="parameter of"):
+        make()
+
+
+def test_an_estimate_prints_and_exports():
+    estimate = clopper_pearson(5, 10)
+    # scipy.stats.binomtest(5, 10).proportion_ci()
+    assert str(estimate) == "0.5 [0.187, 0.813] (n=10)"
+    assert estimate.to_dict()["n"] == 10 and estimate.to_dict()["level"] == 0.95
+
+
+def test_one_door_to_chance():
+    assert generator(3).random() == generator(3).random()
+    assert generator(None).random() != generator(None).random()
+    held = np.random.default_rng(0)
+    assert generator(held) is held
