@@ -317,7 +317,8 @@ def run(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
         run_peer(python, WORKER, str(folder), reward)
         ours = run_ours(reward, data, model, encoder, min(given.singles, given.queries))
         rewards[reward] = summary(ours, np.load(folder / f"peer_{reward}.npz"))
-    return {**about, **provenance(folder, data), "largest_differences": differences, "targets": TARGETS, "rewards": rewards}
+    about |= provenance(folder, data)
+    return {**about, "largest_differences": differences, "targets": TARGETS, "rewards": rewards}
 
 
 def main() -> None:

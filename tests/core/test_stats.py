@@ -83,7 +83,7 @@ def test_what_is_no_count_level_or_probability_is_refused(make):
 
 def test_an_estimate_prints_and_exports():
     estimate = clopper_pearson(5, 10)
-    # scipy.stats.binomtest(5, 10).proportion_ci()
+    # Source: the exact interval of binomtest(5, 10) in scipy.stats.
     assert str(estimate) == "0.5 [0.187, 0.813] (n=10)"
     assert estimate.to_dict()["n"] == 10 and estimate.to_dict()["level"] == 0.95
 

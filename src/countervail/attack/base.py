@@ -1,4 +1,4 @@
-"""The contract every attack keeps: it sees a release, or asks an explainer, and what the adversary knows; nothing else."""
+"""The contract every attack keeps: it sees a release or asks an explainer, knows what it is told, and no more."""
 
 from __future__ import annotations
 

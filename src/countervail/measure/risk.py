@@ -9,13 +9,12 @@ from math import comb
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.encode import Encoder
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import Progress
 from countervail.core.table import Table
+from countervail.core.tuples import column_numbers, row_numbers
 
 Ints = NDArray[np.int64]
 
@@ -48,10 +47,10 @@ class Risk:
 
 def class_sizes(table: Table, columns: Sequence[str] | None = None) -> Ints:
     """For each row, how many rows share its values in `columns` (default: the quasi-identifiers)."""
-    names = table.schema.names("quasi") if columns is None else list(columns)
+    names = table.schema.names("quasi") if columns is None else [table.schema[n].name for n in columns]
     if not names:
         raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
-    return _sizes(_codes(table, names))
+    return _sizes(column_numbers(table.frame, names))
 
 
 def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progress: Progress | None = None) -> Risk:
@@ -69,7 +68,7 @@ def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progre
         raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
     if k < 1:
         raise bad_parameter("risk", "k", "a whole number of at least 1", k)
-    codes = _codes(table, quasi)
+    codes = column_numbers(table.frame, quasi)
     sizes = _sizes(codes)
     depth = min(depth, len(quasi))
     total = sum(comb(len(quasi), r) for r in range(1, depth + 1))
@@ -94,15 +93,8 @@ def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progre
     )
 
 
-def _codes(table: Table, names: list[str]) -> list[Ints]:
-    coded = Encoder.fit(table, names).encode(table.frame)
-    return [pd.factorize(coded[:, j], use_na_sentinel=False)[0].astype(np.int64) for j in range(len(names))]
-
-
 def _sizes(codes: list[Ints]) -> Ints:
-    """Sizes of the classes of equal codes, by pairing columns off so that keys never overflow."""
-    key = codes[0]
-    for column in codes[1:]:
-        key = pd.factorize(key * (int(column.max()) + 1) + column)[0].astype(np.int64)
+    """Sizes of the classes of equal codes, row by row."""
+    key = row_numbers(codes)
     sizes: Ints = np.bincount(key)[key]
     return sizes

@@ -29,7 +29,7 @@ def load_model(path: str | Path, *, allow_pickle: bool = False) -> Any:
 
     try:
         return joblib.load(path)
-    except (pickle.UnpicklingError, EOFError, ImportError, AttributeError, KeyError, ValueError) as error:
+    except (pickle.UnpicklingError, EOFError, ImportError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ModelFileError(f"'{path.name}' cannot be opened as a pickle ({type(error).__name__}).") from None
 
 

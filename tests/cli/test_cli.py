@@ -1,0 +1,270 @@
+"""The command line: the whole way on German credit, and errors of one line that name nobody."""
+
+import json
+import os
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import joblib
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import countervail as cv
+from countervail.cli import app, main
+from countervail.core.files import write_frame
+from countervail.core.schema_file import read_schema, write_schema
+from countervail.model import save_model
+
+COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process: exit code, output, errors."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        return left.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """German credit as a user has it: a file, a schema, a small saved model, and two people who ask."""
+    place = tmp_path_factory.mktemp("german")
+    table = cv.load("german_credit")
+    write_frame(table.frame, place / "people.csv")
+    write_schema(table.schema, place / "people.toml")
+    labels = [n for n in table.schema.features if table.schema[n].type != "numeric"]
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), labels), remainder="passthrough")
+    model = make_pipeline(encode, StandardScaler(with_mean=False), LogisticRegression(max_iter=1000))
+    model.fit(table.features, table.target.astype(object))
+    save_model(model, place / "model.skops")
+    joblib.dump(model, place / "model.joblib")
+    refused = table.features[model.predict(table.features) == "bad"]
+    write_frame(refused.head(2), place / "asked.csv")
+    return place
+
+
+def test_from_a_file_to_a_schema_to_its_risk(run, folder, tmp_path):
+    code, _, err = run("schema", folder / "people.csv", "-o", tmp_path / "s.toml", "--target", "class")
+    assert code == 0 and "Read and correct it" in err
+    edited = (tmp_path / "s.toml").read_text().replace("favourable = []", 'favourable = ["good"]')
+    (tmp_path / "s.toml").write_text(edited)
+    proposed = read_schema(tmp_path / "s.toml")
+    assert proposed.target == "class" and proposed.favourable == ("good",)
+    write_schema(proposed.with_roles(quasi=cv.load("german_credit").schema.names("quasi")), tmp_path / "s.toml")
+    code, out, _ = run("risk", folder / "people.csv", "--schema", tmp_path / "s.toml", "--k", "10")
+    # Goethals et al. (paper 000), Table 5.
+    assert code == 0 and "83.7% are unique" in out and "100.0% share it with fewer than 9 others" in out
+
+
+def test_a_proposed_schema_is_printed_when_no_file_is_named(run, folder):
+    code, out, _ = run("schema", folder / "people.csv")
+    assert code == 0 and out.startswith("version = 1\n") and "[columns.age]" in out and "# numeric: " in out
+
+
+def test_schema_and_risk_speak_json(run, folder):
+    code, out, _ = run("schema", folder / "people.csv", "--json")
+    data = json.loads(out)
+    assert code == 0 and data["columns"]["age"]["role"] == "quasi" and "age" in data["reasons"]
+    code, out, _ = run("risk", folder / "people.csv", "-s", folder / "people.toml", "--json")
+    data = json.loads(out)
+    assert code == 0 and data["rows"] == 1000 and round(data["unique"], 3) == 0.837
+
+
+def explain(folder, *more):
+    return (
+        "explain", folder / "people.csv", "-s", folder / "people.toml", "-m", folder / "model.skops",
+        "-r", folder / "asked.csv", *more,
+    )  # fmt: skip
+
+
+def test_explanations_are_sentences_with_their_promise(run, folder):
+    code, out, err = run(*explain(folder))
+    assert code == 0
+    assert [line.startswith("If ") and line.endswith("the decision would be good.") for line in out.splitlines()] == [
+        True
+    ] * 2
+    assert "No privacy guarantee" in err
+
+
+def test_those_refused_are_explained_when_no_rows_are_given(run, folder):
+    code, out, _ = run(*explain(folder)[:7], "--json")
+    assert code == 0 and json.loads(out)["status"].keys() == {"found"}
+
+
+@pytest.mark.parametrize("reward", ["sparsity", "proximity"])
+def test_rewards_are_options(run, folder, reward):
+    assert run(*explain(folder, "--reward", reward))[0] == 0
+
+
+def test_answers_are_written_in_every_format(run, folder, tmp_path):
+    paths = {e: tmp_path / f"answers{e}" for e in (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")}
+    for path in paths.values():
+        code, out, err = run(*explain(folder, "-o", path))
+        assert code == 0 and out == "" and "2 explanations written" in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(p.name for p in paths.values())
+    frames = [pd.read_csv(paths[".csv"]), pd.read_csv(paths[".csv.gz"]), pd.read_parquet(paths[".parquet"])]
+    for frame in frames:
+        assert frame["decision"].tolist() == ["good", "good"] and "age" in frame
+    back = cv.Explanations.from_json(paths[".json"].read_text())
+    assert back.to_text() + "\n" == paths[".txt"].read_text()
+    assert back[0].sentence[:40] in paths[".html"].read_text()
+    svg = paths[".html"].read_text().split("<figure>")[1].split("<figcaption>")[0]
+    assert ElementTree.fromstring(svg).tag.endswith("svg")
+
+
+def test_a_pickle_opens_only_with_the_flag(run, folder):
+    words = [w if w != folder / "model.skops" else folder / "model.joblib" for w in explain(folder)]
+    code, out, err = run(*words)
+    assert code == 2 and out == "" and "--allow-pickle" in err
+    assert run(*words, "--allow-pickle")[0] == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_an_example(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0 and f"countervail {command}" in out.split("Example", 1)[1]
+
+
+def test_help_lists_every_command(run):
+    code, out, _ = run("--help")
+    assert code == 0 and all(command in out for command in COMMANDS)
+
+
+SECRET = "Xanthippe"
+
+
+@pytest.fixture
+def bad(folder, tmp_path):
+    """Files that are wrong in one way each."""
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text("age,name\n")
+    (tmp_path / "inf.csv").write_text("age,name,ok\n1,a,y\ninf,b,n\n3,c,n\n")
+    (tmp_path / "odd.csv").write_text(f"age,name,ok\n1,{SECRET},y\n2,b,n\n{SECRET},c,n\n")
+    (tmp_path / "one.csv").write_text(f"age,name,ok\n1,{SECRET},y\n2,b,y\n")
+    (tmp_path / "odd.toml").write_text(
+        'version = 1\nfavourable = ["y"]\n[columns.age]\ntype = "numeric"\nrole = "quasi"\n'
+        '[columns.name]\n[columns.ok]\nrole = "target"\n'
+    )
+    (tmp_path / "closed.toml").write_text(
+        'version = 1\n[columns.age]\n[columns.name]\ndomain = ["b", "c"]\n[columns.ok]\n'
+    )
+    (tmp_path / "nested.toml").write_text("version = 1\n[columns.age]\ndomain = [[1], [2]]\n")
+    (tmp_path / "broken.toml").write_text("version = ")
+    (tmp_path / "model.skops").write_text("no model")
+    asked = pd.read_csv(folder / "asked.csv", dtype=str, keep_default_na=False)
+    asked.assign(age=SECRET).to_csv(tmp_path / "text.csv", index=False)
+    asked.assign(age="").to_csv(tmp_path / "hole.csv", index=False)
+    asked.assign(housing=SECRET).to_csv(tmp_path / "unseen.csv", index=False)
+    asked.assign(shoe=SECRET).to_csv(tmp_path / "extra.csv", index=False)
+    asked.drop(columns="age").to_csv(tmp_path / "short.csv", index=False)
+    pd.DataFrame({"a": [[SECRET], ["b"]]}).to_parquet(tmp_path / "lists.parquet")
+    (tmp_path / "folder.html").mkdir()
+    return tmp_path
+
+
+def asked(folder, bad, rows):
+    words = explain(folder)
+    return [*words[:7], "-r", bad / rows, "-o", bad / "out.csv"]
+
+
+ERRORS = {
+    "no data": (lambda f, b: ["schema", b / "nobody.csv"], "No data file at"),
+    "other ending": (lambda f, b: ["schema", b / "odd.toml"], "must end in one of .csv"),
+    "empty file": (lambda f, b: ["schema", b / "empty.csv"], "'empty.csv' is empty"),
+    "no rows": (lambda f, b: ["schema", b / "header.csv"], "table is empty"),
+    "lists": (lambda f, b: ["schema", b / "lists.parquet"], "'a' holds lists"),
+    "unknown target": (lambda f, b: ["schema", f / "people.csv", "--target", "goal"], "'goal' is not a column"),
+    "schema ending": (lambda f, b: ["schema", f / "people.csv", "-o", b / "s.json"], "must end in one of .toml"),
+    "no folder": (lambda f, b: ["schema", f / "people.csv", "-o", b / "no" / "s.toml"], "Create it first"),
+    "no schema": (lambda f, b: ["risk", f / "people.csv", "-s", b / "nobody.toml"], "No schema file at"),
+    "broken schema": (lambda f, b: ["risk", f / "people.csv", "-s", b / "broken.toml"], "not valid TOML"),
+    "nested domain": (lambda f, b: ["risk", f / "people.csv", "-s", b / "nested.toml"], "must hold plain values"),
+    "other schema": (lambda f, b: ["risk", f / "people.csv", "-s", b / "odd.toml"], "lacks columns that the schema"),
+    "infinite": (lambda f, b: ["risk", b / "inf.csv", "-s", b / "odd.toml"], "'age' holds infinite values"),
+    "text for numbers": (lambda f, b: ["risk", b / "odd.csv", "-s", b / "odd.toml"], "'age' is declared numeric"),
+    "outside the domain": (
+        lambda f, b: ["risk", b / "one.csv", "-s", b / "closed.toml"],
+        "outside its declared domain",
+    ),
+    "one class": (lambda f, b: ["explain", b / "one.csv", "-s", b / "odd.toml", "-o", b / "out.csv"], "one class only"),
+    "no model": (
+        lambda f, b: [*explain(f)[:4], "-m", b / "nobody.skops", "-o", b / "out.csv"],
+        "No model file at",
+    ),
+    "broken model": (
+        lambda f, b: [*explain(f)[:4], "-m", b / "model.skops", "-o", b / "out.csv"],
+        "not a readable skops file",
+    ),
+    "other columns": (
+        lambda f, b: ["explain", b / "inf.csv", "-s", b / "odd.toml", "-m", f / "model.skops"],
+        "'age' holds infinite values",
+    ),
+    "unknown label": (
+        lambda f, b: [*explain(f), "--target", "great", "-o", b / "out.csv"],
+        "'target' parameter of NICE",
+    ),
+    "answer ending": (lambda f, b: [*explain(f), "-o", b / "out.pdf"], "must end in one of .csv"),
+    "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "folder.html"),
+    "query of text": (lambda f, b: asked(f, b, "text.csv"), "'age' is declared numeric"),
+    "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: ['age']"),
+    "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to NICE"),
+    "query too wide": (lambda f, b: asked(f, b, "extra.csv"), "does not declare: ['shoe']"),
+    "query too short": (lambda f, b: asked(f, b, "short.csv"), "lack these columns of the table: ['age']"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_an_error_is_one_line_that_names_the_fault_and_nobody(run, folder, bad, case):
+    make, words = ERRORS[case]
+    before = sorted(bad.rglob("*"))
+    code, out, err = run(*make(folder, bad))
+    last = [line for line in err.splitlines() if not line.startswith("No --model given")]
+    assert code == 2 and out == ""
+    assert len(last) == 1 and last[0].startswith("countervail: ") and words in last[0]
+    assert SECRET not in err and "Traceback" not in err
+    assert sorted(bad.rglob("*")) == before
+
+
+def test_a_wrong_option_is_refused_as_usual(run, folder):
+    code, _, err = run("risk", folder / "people.csv", "-s", folder / "people.toml", "--k", "0")
+    assert code == 2 and "--k" in err
+
+
+def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
+    from countervail.report import demo
+    from countervail.model import train_forest
+
+    monkeypatch.setattr(demo, "REWARDS", ("none", "sparsity"))
+    monkeypatch.setattr(demo, "train_forest", lambda table: train_forest(table, trees=5))
+    code, out, _ = run("demo", "-o", tmp_path / "demo")
+    assert code == 0 and "A random forest refuses" in out and "No privacy guarantee" in out
+    assert out.count("  If ") == 3
+    assert (tmp_path / "demo" / "report.html").read_text().startswith("<!doctype html>")
+    (tmp_path / "taken").write_text("")
+    code, _, err = run("demo", "-o", tmp_path / "taken")
+    assert code == 2 and "taken" in err and "Traceback" not in err
+
+
+def test_the_installed_module_exits_with_a_code_and_no_traceback(tmp_path):
+    program = "from countervail.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "schema", str(tmp_path / "nobody.csv")],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        check=False,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("countervail: No data file at") and done.stderr.count("\n") == 1

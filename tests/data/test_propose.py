@@ -1,0 +1,138 @@
+"""Proposed schemas: guesses with reasons, that load the file they were made from and name nobody."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import countervail as cv
+from countervail.core.files import read_frame
+from countervail.core.schema_file import write_schema
+from countervail.data import propose_schema
+
+RNG = np.random.default_rng(0)
+
+
+def people(n=40):
+    return pd.DataFrame(
+        {
+            "customer_no": RNG.permutation(n),
+            "token": [f"t{i:03d}" for i in range(n)],
+            "age": RNG.integers(23, 67, n),
+            "birthCountry": RNG.choice(["BE", "NL"], n),
+            "diagnosis": RNG.choice(["a", "b", "c"], n),
+            "amount": RNG.normal(0, 1, n),
+            "flag": RNG.integers(0, 2, n),
+            "level": pd.Categorical(RNG.choice(["lo", "hi"], n), ["lo", "hi"], ordered=True),
+            "approved": ["yes", "no"] * (n // 2),
+        }
+    )
+
+
+def test_roles_and_types_are_guessed():
+    schema = propose_schema(people()).schema
+    assert {c.name: (c.type, c.role) for c in schema} == {
+        "customer_no": ("numeric", "identifier"),
+        "token": ("categorical", "identifier"),
+        "age": ("numeric", "quasi"),
+        "birthCountry": ("categorical", "quasi"),
+        "diagnosis": ("categorical", "sensitive"),
+        "amount": ("numeric", "attribute"),
+        "flag": ("categorical", "attribute"),
+        "level": ("ordinal", "attribute"),
+        "approved": ("categorical", "target"),
+    }
+    assert schema["level"].levels == ("lo", "hi")
+    assert schema["flag"].domain == (0, 1)
+
+
+def test_every_guess_has_its_reason():
+    proposal = propose_schema(people())
+    assert set(proposal.reasons) == set(proposal.schema.names())
+    for column in proposal.schema:
+        why = proposal.reasons[column.name]
+        assert why.startswith(column.type)
+        assert {"quasi": "quasi-identifier"}.get(column.role, column.role) in why
+
+
+def test_the_target_is_as_told():
+    proposal = propose_schema(people(), "diagnosis")
+    assert proposal.schema.target == "diagnosis"
+    assert "as told" in proposal.reasons["diagnosis"]
+    with pytest.raises(cv.SchemaError, match="'goal' is not a column"):
+        propose_schema(people(), "goal")
+
+
+def test_no_reason_and_no_domain_of_an_identifier_holds_a_value():
+    proposal = propose_schema(people())
+    assert proposal.schema["token"].domain is None
+    assert not any("t001" in why for why in proposal.reasons.values())
+
+
+@given(st.lists(st.floats(-1e9, 1e9).filter(lambda v: v == 0 or abs(v) > 1e-9), min_size=3, max_size=9, unique=True))
+def test_a_proposed_range_holds_every_value(values):
+    low, high = propose_schema(pd.DataFrame({"amount": values})).schema["amount"].domain
+    assert low <= min(values) and max(values) <= high
+
+
+@given(st.lists(st.integers(-(10**9), 10**9), min_size=3, max_size=9, unique=True))
+def test_a_proposed_range_of_whole_numbers_is_whole_and_holds_every_value(values):
+    low, high = propose_schema(pd.DataFrame({"amount": values})).schema["amount"].domain
+    assert isinstance(low, int) and isinstance(high, int)
+    assert low <= min(values) and max(values) <= high
+
+
+def test_a_range_is_rounded_outward():
+    assert propose_schema(pd.DataFrame({"age": [23, 41, 66]})).schema["age"].domain == (20, 70)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b\nTRUE,1\nFALSE,2\nTRUE,3\n",
+        "a,b\n1.0,1\n0.0,2\n1.0,3\n",
+        "a,b\n01,1\n02,2\n01,3\n",
+        "a,b\n1,1\n0,2\n,3\n",
+        "a,b\nNA,1\n,2\nx,3\n",
+        "a,b\n1.50,x\n2.25,y\n3,x\n",
+    ],
+)
+def test_a_proposed_schema_loads_its_own_file(text, tmp_path):
+    (tmp_path / "a.csv").write_text(text)
+    frame = read_frame(tmp_path / "a.csv")
+    proposal = propose_schema(frame)
+    write_schema(proposal.schema, tmp_path / "a.toml", proposal.reasons)
+    loaded = cv.Table.read(tmp_path / "a.csv", tmp_path / "a.toml")
+    assert loaded.frame["a"].dropna().tolist() == frame["a"].dropna().tolist()
+
+
+def test_a_column_without_values_or_with_infinite_ones_gets_no_domain():
+    schema = propose_schema(pd.DataFrame({"gone": [None, None, None], "wild": [1.0, np.inf, 3.0]})).schema
+    assert schema["gone"].domain is None and schema["wild"].domain is None
+
+
+def test_many_labels_get_no_domain():
+    schema = propose_schema(pd.DataFrame({"word": [f"w{i}" for i in range(60)] * 2})).schema
+    assert schema["word"].domain is None
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pd.DataFrame({"a": []}), "table is empty"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), r"Repeated in the data: \['a'\]"),
+        (pd.DataFrame({"a": [["Xanthippe"], ["x"]]}), "'a' holds lists"),
+    ],
+)
+def test_frames_that_cannot_be_read_are_refused(frame, words):
+    with pytest.raises(cv.SchemaError, match=words) as caught:
+        propose_schema(frame)
+    assert "Xanthippe" not in str(caught.value)
+
+
+def test_german_credit_is_read_as_the_papers_read_it():
+    proposed = propose_schema(cv.load("german_credit").frame).schema
+    assert proposed.target == "class"
+    assert {"age", "job", "housing", "foreign_worker", "personal_status"} <= set(proposed.names("quasi"))
+    assert proposed.names("identifier") == []
