@@ -99,7 +99,7 @@ def test_explanations_are_sentences_with_their_promise(run, folder):
 
 
 def test_those_refused_are_explained_when_no_rows_are_given(run, folder):
-    code, out, _ = run(*explain(folder)[:7], "--json")
+    code, out, _ = run(*explain(folder)[:6], "--json")
     assert code == 0 and json.loads(out)["status"].keys() == {"found"}
 
 
@@ -163,6 +163,7 @@ def bad(folder, tmp_path):
     (tmp_path / "nested.toml").write_text("version = 1\n[columns.age]\ndomain = [[1], [2]]\n")
     (tmp_path / "broken.toml").write_text("version = ")
     (tmp_path / "model.skops").write_text("no model")
+    write_schema(cv.load("german_credit").schema.with_roles(identifier=["age"]), tmp_path / "roles.toml")
     asked = pd.read_csv(folder / "asked.csv", dtype=str, keep_default_na=False)
     asked.assign(age=SECRET).to_csv(tmp_path / "text.csv", index=False)
     asked.assign(age="").to_csv(tmp_path / "hole.csv", index=False)
@@ -176,7 +177,7 @@ def bad(folder, tmp_path):
 
 def asked(folder, bad, rows):
     words = explain(folder)
-    return [*words[:7], "-r", bad / rows, "-o", bad / "out.csv"]
+    return [*words[:6], "-r", bad / rows, "-o", bad / "out.csv"]
 
 
 ERRORS = {
@@ -208,15 +209,15 @@ ERRORS = {
         "not a readable skops file",
     ),
     "other columns": (
-        lambda f, b: ["explain", b / "inf.csv", "-s", b / "odd.toml", "-m", f / "model.skops"],
-        "'age' holds infinite values",
+        lambda f, b: ["explain", f / "people.csv", "-s", b / "roles.toml", "-m", f / "model.skops"],
+        "'model' of explain was trained on the columns",
     ),
     "unknown label": (
         lambda f, b: [*explain(f), "--target", "great", "-o", b / "out.csv"],
         "'target' parameter of NICE",
     ),
     "answer ending": (lambda f, b: [*explain(f), "-o", b / "out.pdf"], "must end in one of .csv"),
-    "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "folder.html"),
+    "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "'folder.html' is a folder"),
     "query of text": (lambda f, b: asked(f, b, "text.csv"), "'age' is declared numeric"),
     "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: ['age']"),
     "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to NICE"),
@@ -243,10 +244,10 @@ def test_a_wrong_option_is_refused_as_usual(run, folder):
 
 
 def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
-    from countervail.report import demo
     from countervail.model import train_forest
+    from countervail.report import demo
 
-    monkeypatch.setattr(demo, "REWARDS", ("none", "sparsity"))
+    monkeypatch.setattr(demo, "REWARDS", ("sparsity",))
     monkeypatch.setattr(demo, "train_forest", lambda table: train_forest(table, trees=5))
     code, out, _ = run("demo", "-o", tmp_path / "demo")
     assert code == 0 and "A random forest refuses" in out and "No privacy guarantee" in out

@@ -65,7 +65,7 @@ def space(rows, queries, kind="minmax"):
     table, asked = Table(as_frame(rows), SCHEMA), as_frame(queries)
     encoder = Encoder.fit(table)
     heom = HEOM.fit(encoder, encoder.encode(table.frame), kind)
-    wide = encoder.extended(asked)
+    wide, _ = encoder.extended(asked)
     heom = HEOM(heom.measured, heom.scale, np.array([c.missing for c in wide.codings], dtype=float))
     return heom, wide.encode(table.frame), wide.encode(asked)
 

@@ -75,7 +75,7 @@ def test_a_value_without_a_code_is_minus_one_until_the_encoder_is_extended():
     table = Table.from_frame(pd.DataFrame({"city": ["b", "a"]}))
     encoder, query = Encoder.fit(table), pd.DataFrame({"city": ["z", None, "a", "y"]})
     assert encoder.encode(query)[:, 0].tolist() == [-1, -1, 0, -1]
-    wider = encoder.extended(query)
+    wider, _ = encoder.extended(query)
     assert wider.encode(query)[:, 0].tolist() == [3, 4, 0, 2]
     assert wider.encode(table.frame).tolist() == encoder.encode(table.frame).tolist()
     pd.testing.assert_frame_equal(wider.decode(wider.encode(query)), query)
@@ -85,7 +85,7 @@ def test_a_value_without_a_code_is_minus_one_until_the_encoder_is_extended():
 def test_a_missing_query_value_keeps_apart_from_every_label(values):
     table = Table(pd.DataFrame({"a": values}), Schema((Column("a"),)))
     query = conform_rows(pd.DataFrame({"a": [None, values[0]]}, dtype=object), table, "Test")
-    encoder = Encoder.fit(table).extended(query)
+    encoder, _ = Encoder.fit(table).extended(query)
     codes = encoder.encode(query)[:, 0]
     assert codes[0] == encoder.codings[0].missing == 2
     back = encoder.decode(encoder.encode(query))["a"]
@@ -94,7 +94,7 @@ def test_a_missing_query_value_keeps_apart_from_every_label(values):
 
 def test_an_extension_that_adds_nothing_changes_nothing():
     encoder = Encoder.fit(Table.from_frame(pd.DataFrame({"city": ["b", "a"], "n": [1, 2]})))
-    assert encoder.extended(pd.DataFrame({"city": ["a"], "n": [9]})).codings == encoder.codings
+    assert encoder.extended(pd.DataFrame({"city": ["a"], "n": [9]}))[0].codings == encoder.codings
 
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.sampled_from(["x", "y", "z", None])), min_size=1, max_size=12))

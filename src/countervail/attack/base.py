@@ -17,6 +17,7 @@ from countervail.core.protocols import Explains
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
+from countervail.core.tuples import distinct_rows
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -115,8 +116,8 @@ class ReleaseAttack(_Attack):
             guesses = self.guess(outside, Knowledge(people[quasi].reset_index(drop=True), register))
             return clopper_pearson(int(_equal(guesses, people[secret]).sum()), len(people))
 
-        commonest = control.frame[secret].value_counts(dropna=False).index[0]
-        blind = pd.DataFrame([commonest] * len(inside), columns=secret)
+        kinds, counts = distinct_rows(control.frame, secret)
+        blind = kinds.iloc[[int(counts.argmax())] * len(inside)]
         return AttackResult(
             self.label,
             hits(inside),

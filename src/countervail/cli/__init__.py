@@ -38,5 +38,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
-        err.print(f"countervail: {error.strerror or type(error).__name__}: {error.filename}", markup=False)
+        err.print(
+            f"countervail: {error.strerror or type(error).__name__}: {error.filename2 or error.filename}", markup=False
+        )
         sys.exit(2)

@@ -59,5 +59,7 @@ def check_ending(path: Path | None, endings: tuple[str, ...]) -> None:
     """Refuse an output name before any work is done."""
     if path is not None and not path.name.endswith(endings):
         raise ParameterError(f"The output file '{path.name}' must end in one of {', '.join(endings)}.")
+    if path is not None and path.is_dir():
+        raise ParameterError(f"The output file '{path.name}' is a folder. Name a file in it.")
     if path is not None and not path.parent.is_dir():
         raise ParameterError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")

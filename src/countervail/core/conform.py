@@ -27,12 +27,16 @@ def conform_column(values: pd.Series, column: Column) -> tuple[pd.Series, Column
                 f"category dtype."
             )
         column = replace(column, levels=tuple(values.dtype.categories))
-    if column.values is not None:
+    if column.values is not None and not _has_exactly(values, column.values):
         values = _recode(values, column.values)
         _check_values(values, column)
         if isinstance(values.dtype, pd.CategoricalDtype) and list(values.dtype.categories) != list(column.values):
             values = values.astype(pd.CategoricalDtype(list(column.values), ordered=values.dtype.ordered))
     return values, column
+
+
+def _has_exactly(values: pd.Series, declared: tuple[Any, ...]) -> bool:
+    return isinstance(values.dtype, pd.CategoricalDtype) and tuple(values.dtype.categories) == declared
 
 
 def check_hashable(values: pd.Series) -> None:

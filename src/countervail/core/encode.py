@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +26,11 @@ class Coding:
     dtype: Any
     lookup: Any = None
     missing: int = -1
+    index: Any = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.lookup is not None:
+            object.__setattr__(self, "index", pd.Index(self.lookup))
 
     @property
     def name(self) -> str:
@@ -51,13 +56,12 @@ class Coding:
         """Numbers, or codes; -1 for a value without a code."""
         if self.numeric:
             return values.to_numpy(dtype=float, na_value=np.nan)
-        known = pd.Index(self.lookup)
         if isinstance(values.dtype, pd.CategoricalDtype):
-            table = known.get_indexer(pd.Index(values.dtype.categories))
+            table = self.index.get_indexer(pd.Index(values.dtype.categories))
             raw = values.cat.codes.to_numpy()
             codes = np.where(raw < 0, self.missing, table[raw] if len(table) else -1)
         else:
-            codes = np.where(values.isna().to_numpy(), self.missing, known.get_indexer(pd.Index(values)))
+            codes = np.where(values.isna().to_numpy(), self.missing, self.index.get_indexer(pd.Index(values)))
         return codes.astype(float)
 
     def decode(self, codes: Matrix) -> Any:
@@ -104,9 +108,17 @@ class Encoder:
         """A frame with the table's own dtypes and categories."""
         return pd.DataFrame({c.name: c.decode(matrix[:, j]) for j, c in enumerate(self.codings)}, copy=False)
 
-    def extended(self, frame: pd.DataFrame) -> Self:
-        """An encoder that also has codes for values of `frame` that the table never had."""
-        return replace(self, codings=tuple(_extend(c, frame[c.name]) for c in self.codings))
+    def extended(self, frame: pd.DataFrame) -> tuple[Self, Matrix]:
+        """The rows in codes, and an encoder that also has codes for values that the table never had."""
+        rows = self.encode(frame)
+        unseen = (rows < 0).any(axis=0) & ~self.numeric
+        if not unseen.any():
+            return self, rows
+        wider = replace(
+            self,
+            codings=tuple(_extend(c, frame[c.name]) if new else c for c, new in zip(self.codings, unseen)),
+        )
+        return wider, wider.encode(frame)
 
 
 def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Self
 
@@ -67,8 +68,8 @@ class Explainer(BaseEstimator, ABC):
         check_is_fitted(self, "table_")
         frame = conform_rows(rows, self.table_, self._owner)
         require_numbers(frame, self.table_.schema, self._owner, "rows")
-        encoder = self.encoder_.extended(frame)
-        return encoder, frame, encoder.encode(frame)
+        encoder, queries = self.encoder_.extended(frame)
+        return encoder, frame, queries
 
     def _targets(self, target: Any, now: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Query x class: which classes an answer may have."""
@@ -106,6 +107,7 @@ def provenance(kind: str, maker: Any, table: Table) -> dict[str, Any]:
     return {kind: maker.name, "parameters": params, "countervail": package_version(), "schema": table.schema.digest()}
 
 
+@cache
 def package_version() -> str:
     """Our version, or "unknown" when run from a source tree that is not installed."""
     try:

@@ -222,7 +222,8 @@ class NICE(Explainer):
         if not self.decision_.has_scores:
             return None
         out = pd.DataFrame(scores, columns=[str(c) for c in self.decision_.classes])
-        out[~found] = np.nan
+        if not found.all():
+            out[~found] = np.nan
         return out
 
 

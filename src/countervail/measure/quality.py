@@ -32,8 +32,8 @@ def recourse_cost(e: Explanations, *, table: Table | None = None) -> Floats:
     shown = e.counterfactuals[e.found]
     nearest = {n: [_nearest(v, c, training, n) for v, c in zip(rows[n], shown[n])] for n in training.schema.features}
     answers = conform_rows(pd.DataFrame(nearest), training, "recourse_cost")
-    both = encoder.extended(pd.concat([rows, answers]))
-    out[e.found] = heom.between(both.encode(rows), both.encode(answers))
+    _, both = encoder.extended(pd.concat([rows, answers]))
+    out[e.found] = heom.between(both[: len(rows)], both[len(rows) :])
     return out
 
 
