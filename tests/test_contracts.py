@@ -3,16 +3,24 @@
 import pytest
 from sklearn.base import clone
 
-from countervail import explain
+from countervail import attack, explain, protect
 from countervail.registry import exported
-from countervail.testing import explainer_checks
+from countervail.testing import attack_checks, explainer_checks
 
 EXPLAINERS = [e for c in exported(explain, explain.Explainer).values() for e in c.examples()]
+EXPLAINERS += [p for c in exported(protect, protect.ExplanationProtector).values() for p in c.examples()]
+ATTACKS = [
+    a
+    for base in (attack.ReleaseAttack, attack.OracleAttack)
+    for c in exported(attack, base).values()
+    for a in c.examples()
+]
 
 
 @pytest.mark.parametrize(
     ("subject", "check"),
-    [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in EXPLAINERS for c in explainer_checks(s)],
+    [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in EXPLAINERS for c in explainer_checks(s)]
+    + [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in ATTACKS for c in attack_checks(s)],
 )
 def test_contract(subject, check):
     check(clone(subject))

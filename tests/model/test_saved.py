@@ -32,7 +32,6 @@ def test_a_linear_model_survives_its_file(tmp_path):
     survives(model.fit(table.features, table.target.astype(object)), tmp_path / "model.skops")
 
 
-@pytest.mark.xfail(raises=ModelFileError, reason="skops 0.16 does not trust the arrays inside scikit-learn's trees")
 def test_a_forest_survives_its_file(forest, tmp_path):
     survives(forest, tmp_path / "forest.skops")
 
@@ -109,3 +108,14 @@ def test_the_same_seed_trains_the_same_forest():
     table = cv.load("toy_credit")
     one, two = (train_forest(table, trees=5, random_state=4) for _ in range(2))
     assert one.predict_proba(table.features).tolist() == two.predict_proba(table.features).tolist()
+
+
+def test_a_tree_that_leads_outside_of_itself_is_refused(tmp_path):
+    from sklearn.tree import DecisionTreeClassifier
+
+    iris = cv.load("iris")
+    model = DecisionTreeClassifier(max_depth=2).fit(iris.features, iris.target.astype(object))
+    model.tree_.children_left[0] = 10_000
+    save_model(model, tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="links that lead outside"):
+        load_model(tmp_path / "m.skops")

@@ -48,7 +48,7 @@ def range_text(low: float, high: float) -> str:
 
 def number_text(value: float) -> str:
     """A number without idle decimals."""
-    return str(int(value)) if float(value).is_integer() else f"{value:.6g}"
+    return str(round(value)) if float(value).is_integer() or abs(value) >= 1e6 else f"{value:.6g}"
 
 
 def cell_to_json(cell: Any) -> Any:

@@ -18,6 +18,9 @@ Scores = NDArray[np.float64]
 _MISFITS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
 
 
+_MANY = 20
+
+
 class Decision:
     """Decisions as codes into `classes`, and scores where the model gives them.
 
@@ -83,7 +86,7 @@ class Decision:
         """Codes of labels named by the user."""
         unknown = [v for v in labels if _key(v) not in self._positions]
         if unknown:
-            must = f"among the labels {list(self.classes)}"
+            must = f"among the labels {_some(self.classes)}"
             raise bad_parameter(self._owner, parameter, must, unknown)
         return np.array([self._positions[_key(v)] for v in labels], dtype=np.int64)
 
@@ -99,8 +102,8 @@ class Decision:
         own_list = list(np.asarray(own).tolist())
         if not {_key(v) for v in seen} & {_key(v) for v in own_list}:
             raise SchemaError(
-                f"The 'model' of {self._owner} was trained on labels {own_list}, but the table's target "
-                f"'{labels.name}' holds {seen}. Train and explain with the same labels."
+                f"The 'model' of {self._owner} was trained on labels {_some(own_list)}, but the table's target "
+                f"'{labels.name}' holds {_some(seen)}. Train and explain with the same labels."
             )
         return own_list
 
@@ -134,7 +137,7 @@ class Decision:
         if (found < 0).any():
             raise SchemaError(
                 f"The 'model' of {self._owner} answered with labels that are not in the table's target. "
-                f"Known labels: {self.classes}. A plain function returns labels (1-D) or scores (2-D)."
+                f"Known labels: {_some(self.classes)}. A plain function returns labels (1-D) or scores (2-D)."
             )
         return found[inverse]
 
@@ -151,3 +154,8 @@ def _key(value: Any) -> Any:
 
 def _sorted(values: list[Any]) -> list[Any]:
     return sorted(values, key=lambda v: (isinstance(v, str), v))
+
+
+def _some(labels: list[Any]) -> str:
+    # A target with very many labels is probably not one: its values may be personal.
+    return str(labels) if len(labels) <= _MANY else f"({len(labels)} of them)"

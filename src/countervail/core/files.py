@@ -46,15 +46,16 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
         else:
             frame.to_csv(place, index=False, compression="gzip" if path.name.endswith(".gz") else None)
 
-    _atomically(path, write)
+    write_file(path, write)
 
 
 def write_text(text: str, path: str | Path) -> None:
     """Write a text file whole or not at all."""
-    _atomically(Path(path), lambda place: place.write_text(text, encoding="utf-8"))
+    write_file(Path(path), lambda place: place.write_text(text, encoding="utf-8"))
 
 
-def _atomically(path: Path, write: Callable[[Path], object]) -> None:
+def write_file(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file, then rename it into place: whole or not at all."""
     if not path.parent.is_dir():
         raise DataNotFoundError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".countervail-")

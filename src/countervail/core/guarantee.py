@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
+import numpy as np
+
+from countervail.core.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.errors import bad_parameter
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
     from countervail.core.region import Regions
+    from countervail.core.schema import Schema
     from countervail.core.table import Table
 
 Against = Literal["register", "algorithm"]
@@ -26,6 +33,17 @@ class Published(Protocol):
     def regions(self) -> Regions: ...
 
 
+@runtime_checkable
+class PublishedTable(Protocol):
+    """Rows that left: which of them share their published quasi-identifiers, and their other columns."""
+
+    schema: Schema
+
+    def classes(self) -> NDArray[np.int64]: ...
+
+    def column(self, name: str) -> pd.Series: ...
+
+
 Again = Callable[["Table"], Published]
 
 
@@ -35,14 +53,26 @@ class Guarantee:
 
     proof: ClassVar[str | None] = None
 
+    def __str__(self) -> str:
+        return f"{self.claim} against {self.adversary}."
+
     @property
     def adversary(self) -> str | None:
         """Whom the promise withstands, in words."""
+        return ADVERSARIES.get(getattr(self, "against", ""))
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words, without its adversary."""
+        return "nothing"
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """What is broken in the published rows alone, counted anew; None when nothing is."""
         return None
 
     def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
         """Try to show that the promise is broken."""
-        return None
+        return self.recount(release)
 
     def to_dict(self) -> dict[str, Any]:
         """The promise as plain JSON data."""
@@ -67,24 +97,152 @@ class KAnonymity(Guarantee):
     against: Against = "register"
 
     def __post_init__(self) -> None:
-        if self.against not in ADVERSARIES:
-            raise bad_parameter("KAnonymity", "against", f"one of {list(ADVERSARIES)}", self.against)
-
-    def __str__(self) -> str:
-        return f"{self.k}-anonymity against {self.adversary}."
+        _check_against("KAnonymity", self.against)
 
     @property
-    def adversary(self) -> str:
-        """Whom the promise withstands, in words."""
-        return ADVERSARIES[self.against]
+    def claim(self) -> str:
+        """The promise in a few words."""
+        return f"{self.k}-anonymity"
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """Count the rows that share each published combination."""
+        if not isinstance(release, PublishedTable):
+            return None
+        sizes = np.bincount(release.classes())
+        return _broken(sizes < self.k, sizes, f"have fewer than k={self.k} rows", f"the least has {sizes.min()}")
 
     def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
-        """Count the people in each region."""
+        """Count the rows of each class that left, then the people in each region."""
+        if (broken := self.recount(release)) is not None:
+            return broken
         counts = release.regions.count(table.select("quasi"))
         short = int((counts < self.k).sum())
         if short:
             return f"{short} of {len(counts)} regions hold fewer than k={self.k} people; the least holds {counts.min()}"
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class LDiversity(Guarantee):
+    """Every released combination of quasi-identifiers leaves at least `l` values of a column well represented."""
+
+    l: float  # noqa: E741 -- the name the literature uses
+    kind: str = "distinct"
+    sensitive: str = ""
+    c: float | None = None
+    against: Against = "register"
+
+    def __post_init__(self) -> None:
+        _check_against("LDiversity", self.against)
+        if self.kind not in DIVERSITIES:
+            raise bad_parameter("LDiversity", "kind", f"one of {DIVERSITIES}", self.kind)
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        size = f"({self.c:g}, {self.l:g})" if self.kind == "recursive" else f"{self.l:g}"
+        return f"{self.kind} {size}-diversity of '{self.sensitive}'"
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """Count the sensitive values of each published class."""
+        if not isinstance(release, PublishedTable):
+            return None
+        reached = self.reached(release)
+        worst = f"the worst reaches {reached.max() if self.kind == 'recursive' else reached.min():.4g}"
+        return _broken(self.fails(reached), reached, f"break {self.claim}", worst)
+
+    def reached(self, release: PublishedTable) -> NDArray[np.float64]:
+        """The l (for "recursive", the c) of each published class."""
+        return Tally.of(release.classes(), release.column(self.sensitive)).reached(self.kind, self.l)
+
+    def fails(self, reached: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of these values break the promise."""
+        if self.kind == "recursive":
+            return ~(reached < (self.c if self.c is not None else np.inf))
+        return reached < self.l * (1 - SLACK)
+
+
+@dataclass(frozen=True, slots=True)
+class TCloseness(Guarantee):
+    """In every released combination the values of a column are distributed within `t` of the whole release.
+
+    `tree` holds the hierarchy behind the "hierarchical" ground distance: one line per value, up to the root.
+    """
+
+    t: float
+    ground: str = "equal"
+    sensitive: str = ""
+    against: Against = "register"
+    tree: tuple[tuple[str, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        _check_against("TCloseness", self.against)
+        if self.ground not in GROUNDS:
+            raise bad_parameter("TCloseness", "ground", f"one of {GROUNDS}", self.ground)
+        if self.tree is not None:
+            object.__setattr__(self, "tree", tuple(tuple(row) for row in self.tree))
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        return f"{self.t:g}-closeness ({self.ground} distance) of '{self.sensitive}'"
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """Measure how far each published class is from all of them together."""
+        if not isinstance(release, PublishedTable):
+            return None
+        reached = self.reached(release)
+        return _broken(self.fails(reached), reached, f"break {self.claim}", f"the worst is {reached.max():.4g} away")
+
+    def reached(self, release: PublishedTable) -> NDArray[np.float64]:
+        """The distance of each published class."""
+        tally = Tally.of(release.classes(), release.column(self.sensitive))
+        return tally.distances(self.ground, release.schema[self.sensitive], self.tree)
+
+    def fails(self, reached: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of these distances break the promise."""
+        return reached > self.t + SLACK
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Guarantee):
+    """Several promises at once; each keeps its own adversary."""
+
+    parts: tuple[Guarantee, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise bad_parameter("AllOf", "parts", "at least one promise", "none")
+
+    def __str__(self) -> str:
+        if self.adversary is None:
+            return " ".join(str(part) for part in self.parts)
+        return f"{self.claim} against {self.adversary}."
+
+    @property
+    def claim(self) -> str:
+        """The promises in a few words."""
+        words = [part.claim for part in self.parts]
+        return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+    @property
+    def adversary(self) -> str | None:
+        """Whom all of them withstand, where that is one and the same."""
+        named = {part.adversary for part in self.parts}
+        return named.pop() if len(named) == 1 else None
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """The first promise that the published rows break."""
+        return next((b for b in (part.recount(release) for part in self.parts) if b is not None), None)
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """The first promise that is refuted."""
+        return next((b for b in (part.refute(release, table, again) for part in self.parts) if b is not None), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promises as plain JSON data."""
+        return {"promise": "AllOf", "parts": [part.to_dict() for part in self.parts]}
 
 
 def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
@@ -93,4 +251,16 @@ def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
     fields = {k: v for k, v in data.items() if k != "promise"}
     if data.get("promise") not in kinds:
         raise bad_parameter("guarantee_from_dict", "promise", f"one of {sorted(kinds)}", data.get("promise"))
+    if data["promise"] == "AllOf":
+        return AllOf(tuple(guarantee_from_dict(part) for part in fields["parts"]))
     return kinds[data["promise"]](**fields)
+
+
+def _check_against(owner: str, against: str) -> None:
+    if against not in ADVERSARIES:
+        raise bad_parameter(owner, "against", f"one of {list(ADVERSARIES)}", against)
+
+
+def _broken(failing: NDArray[np.bool_], values: Any, what: str, worst: str) -> str | None:
+    """How many classes fail, in words that name nobody."""
+    return f"{int(failing.sum())} of {len(values)} classes {what}; {worst}" if failing.any() else None

@@ -67,12 +67,13 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
         width = np.nan_to_num(axis.high - axis.low)
         return width / spread if spread > 0 else np.zeros(len(axis.low))
     member = axis.member
-    if as_interval(table, axis.name):
-        levels = table.schema[axis.name].levels or ()
-        rank = np.array([levels.index(v) for v in axis.known], dtype=float)
+    if table.schema[axis.name].type == "ordinal" and as_interval(table, axis.name):
+        levels = table.schema[axis.name].levels
+        rank = np.array([levels.index(v) if levels else v for v in axis.known], dtype=float)
         high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
         low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
-        steps: Floats = np.maximum(high - low, 0.0) / max(len(levels) - 1, 1)
+        most = len(levels) - 1 if levels else float(values.max() - values.min())
+        steps: Floats = np.maximum(high - low, 0.0) / (most or 1)
         return steps
     size = member.sum(axis=1)
     return np.where(size > 1, size / values.nunique(dropna=False), 0.0)

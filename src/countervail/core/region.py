@@ -279,7 +279,10 @@ def _axis(name: str, cells: list[Any], kind: str | None) -> Axis:
     parts = [_parts(c) for c in cells]
     flat = [v for part in parts for v in part if v is not None]
     spans = any(isinstance(v, pd.Interval) for v in flat)
-    if kind == "numeric" or (kind is None and spans):
+    listed = any(len(part) > 1 + (None in part) for part in parts)
+    if spans and listed:
+        raise SchemaError(f"Column '{name}' mixes intervals with sets of several values; use one kind.")
+    if spans or (kind == "numeric" and not listed):
         return _range(name, parts)
     known = sorted(set(flat), key=lambda v: (type(v).__name__, v))
     if any(v is None for part in parts for v in part):

@@ -24,9 +24,11 @@ class Estimate:
     def __str__(self) -> str:
         return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}] (n={self.n})"
 
-    def to_dict(self) -> dict[str, float]:
-        """The estimate as plain JSON data."""
-        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "level": self.level}
+    def to_dict(self) -> dict[str, float | None]:
+        """The estimate as plain JSON data; what is not finite is left open."""
+        figures = {"value": self.value, "low": self.low, "high": self.high}
+        known = {k: v if np.isfinite(v) else None for k, v in figures.items()}
+        return {**known, "n": self.n, "level": self.level}
 
 
 def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:

@@ -1,5 +1,6 @@
 """Contract checks, public so that anyone who adds a class can run them on it."""
 
+from countervail.testing.attacks import attack_checks as attack_checks
 from countervail.testing.explainers import explainer_checks as explainer_checks
 from countervail.testing.tables import small_model as small_model
 from countervail.testing.tables import small_table as small_table

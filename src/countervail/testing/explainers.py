@@ -1,4 +1,4 @@
-"""The checks every explainer must pass."""
+"""The checks everything that explains must pass, plain explainers and protectors alike."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from sklearn.exceptions import NotFittedError
 
 from countervail.core.explanation import Explanations
 from countervail.core.table import Table
-from countervail.explain.base import Explainer
+from countervail.explain.base import Explainer as PlainExplainer
+from countervail.protect.base import ExplanationProtector
 from countervail.testing.tables import small_model, small_table
 
+Explainer = PlainExplainer | ExplanationProtector
 Check = Callable[[Explainer], None]
 
 

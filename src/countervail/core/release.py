@@ -1,0 +1,201 @@
+"""Release: all that the outside sees of a protected table."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
+from countervail.core.errors import SchemaError
+from countervail.core.files import write_frame
+from countervail.core.guarantee import Guarantee, guarantee_from_dict
+from countervail.core.region import Axis, Range, Regions
+from countervail.core.schema import Column, Schema
+from countervail.core.table import Table
+from countervail.core.tuples import row_numbers
+
+Ints = NDArray[np.int64]
+_SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A protected table: shuffled rows whose quasi-identifiers are those of their class.
+
+    `regions` holds one region per class, `groups` the class of each row, `others` the columns that are released as
+    they are. The original table is held for the measures while the process lives; it is not part of repr, JSON or
+    pickle.
+    """
+
+    regions: Regions
+    groups: Ints
+    others: pd.DataFrame
+    schema: Schema
+    guarantee: Guarantee
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
+    suppressed: int = 0
+    audit: Table | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.groups.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __repr__(self) -> str:
+        return f"Release({len(self):,} rows in {len(self.regions):,} classes; {self.guarantee})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The released rows: plain values, closed intervals and frozensets for the quasi-identifiers."""
+        shown = {axis.name: _column(axis, self.groups, as_text=False) for axis in self.regions.axes}
+        return self._frame(shown)
+
+    def to_text_frame(self) -> pd.DataFrame:
+        """The released rows with generalised cells as people read them: `24-27`, `{Antwerp, Brussels}`."""
+        shown = {axis.name: _column(axis, self.groups, as_text=True) for axis in self.regions.axes}
+        return self._frame(shown)
+
+    def write(self, path: str | Path) -> None:
+        """Write the rows to a .csv, .csv.gz or .parquet file, whole or not at all."""
+        write_frame(self.to_text_frame(), path)
+
+    def classes(self) -> Ints:
+        """A number for each row, equal where the published quasi-identifiers are."""
+        numbers = [_distinct(axis)[1] for axis in self.regions.axes]
+        return row_numbers(numbers)[self.groups]
+
+    def column(self, name: str) -> pd.Series:
+        """One released column that is not generalised."""
+        if name not in self.others.columns:
+            raise SchemaError(f"The release has no plain column {name!r}. It has {list(self.others.columns)}.")
+        values: pd.Series = self.others[name]
+        return values
+
+    def original_table(self, table: Table | None = None) -> Table:
+        """The table that the measures need: the one given, or the one still held in this process."""
+        held = table if table is not None else self.audit
+        if held is None:
+            raise SchemaError("This release no longer holds its table. Pass table=... to the measure.")
+        return held
+
+    def without_audit(self) -> Self:
+        """The release as an outsider holds it."""
+        return replace(self, audit=None)
+
+    def to_json(self) -> str:
+        """The rows, their promise and their provenance as JSON."""
+        return json.dumps(
+            {
+                "kind": "release",
+                "version": 1,
+                "schema": self.schema.to_dict(),
+                "guarantee": self.guarantee.to_dict(),
+                "provenance": dict(self.provenance),
+                "caveats": list(self.caveats),
+                "suppressed": self.suppressed,
+                "regions": regions_to_json(self.regions),
+                "groups": self.groups.tolist(),
+                "others": frame_to_json(self.others),
+            },
+            default=str,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of :meth:`to_json`; the table does not come along."""
+        data = json.loads(text)
+        if data.get("kind") != "release" or data.get("version") != 1:
+            raise SchemaError("This JSON does not hold a release of version 1.")
+        groups = np.array(data["groups"], dtype=np.int64)
+        others = frame_from_json(data["others"]) if data["others"] else pd.DataFrame(index=pd.RangeIndex(len(groups)))
+        return cls(
+            regions_from_json(data["regions"]),
+            groups,
+            others,
+            Schema.from_dict(data["schema"]),
+            guarantee_from_dict(data["guarantee"]),
+            data["provenance"],
+            tuple(data["caveats"]),
+            data["suppressed"],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: None if f.name == "audit" else getattr(self, f.name) for f in fields(self)}
+
+    def _frame(self, shown: Mapping[str, Any]) -> pd.DataFrame:
+        names = [n for n in self.schema.names() if n in shown or n in self.others.columns]
+        columns = {n: shown[n] if n in shown else self.others[n] for n in names}
+        return pd.DataFrame(columns, index=pd.RangeIndex(len(self)), copy=False)
+
+    def _repr_html_(self) -> str:
+        head = replace(self, groups=self.groups[:_SHOWN].copy(), others=self.others.iloc[:_SHOWN]).to_text_frame()
+        names = "".join(f"<th>{html.escape(str(n))}</th>" for n in head.columns)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell_text(v))}</td>" for v in row) + "</tr>"
+            for row in head.itertuples(index=False)
+        )
+        notes = "".join(f"<p>{html.escape(text)}</p>" for text in (str(self.guarantee), *self.caveats))
+        count = f"<p>{len(self):,} rows in {len(self.regions):,} classes</p>"
+        return f"{notes}{count}<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def regions_to_json(regions: Regions) -> list[dict[str, Any]]:
+    """Each column's distinct cells, and which of them each region has."""
+    out = []
+    for axis in regions.axes:
+        first, at = _distinct(axis)
+        cells = [cell_to_json(axis.cell(int(i))) for i in first]
+        out.append({"name": axis.name, "range": isinstance(axis, Range), "cells": cells, "at": at.tolist()})
+    return out
+
+
+def regions_from_json(data: list[dict[str, Any]]) -> Regions:
+    """The inverse of :func:`regions_to_json`."""
+    axes: list[Axis] = []
+    for entry in data:
+        cells = [{entry["name"]: cell_from_json(c)} for c in entry["cells"]]
+        kind = Schema((Column(entry["name"], "numeric" if entry["range"] else "categorical"),))
+        axes.append(Regions.from_cells(cells, kind).axes[0].take(np.array(entry["at"], dtype=np.int64)))
+    return Regions(tuple(axes), len(data[0]["at"]) if data else 0)
+
+
+def _distinct(axis: Axis) -> tuple[Ints, Ints]:
+    """The first region with each different cell, and which of these cells every region has."""
+    if isinstance(axis, Range):
+        holes = np.zeros(len(axis.low), bool) if axis.holes is None else axis.holes
+        parts = [pd.factorize(v, use_na_sentinel=False)[0].astype(np.int64) for v in (axis.low, axis.high, holes)]
+        numbers = row_numbers(parts)
+    else:
+        width = axis.bits.shape[1]
+        padded = np.zeros((len(axis.bits), -(-width // 8) * 8), np.uint8)
+        padded[:, :width] = axis.bits
+        words = padded.view(np.uint64)
+        numbers = row_numbers([pd.factorize(words[:, i])[0].astype(np.int64) for i in range(words.shape[1])])
+    # Numbers count up in the order of first appearance.
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
+    return first, numbers
+
+
+def _column(axis: Axis, groups: Ints, *, as_text: bool) -> Any:
+    """The cells of a column, each rendered once and then taken row by row."""
+    first, at = _distinct(axis)
+    cells = [axis.cell(int(i)) for i in first]
+    wide = any(isinstance(c, (pd.Interval, frozenset)) for c in cells)
+    if wide and as_text:
+        cells = [None if c is None else cell_text(c) for c in cells]
+    # One array of objects that numpy does not try to unpack.
+    values = cell_column(cells)
+    if values.dtype == object:
+        rendered = np.empty(len(cells), dtype=object)
+        rendered[:] = cells
+        return rendered[at[groups]]
+    return values.array.take(at[groups])
