@@ -7,21 +7,22 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, progress, say, say_json, table
+from countervail.cli._common import AsJson, err, progress, say, say_json
 
 
 def demo(
     folder: Annotated[Path, typer.Option("--output", "-o", help="Where the report goes.")] = Path("countervail-demo"),
     as_json: AsJson = False,
 ) -> None:
-    """Explain the refused applicants of the bundled German credit data, and write a report to open.
+    """The story on the bundled German credit data: what explanations expose, and what it costs to stop that.
 
     Example: `countervail demo -o my-demo`
     """
     from countervail.report import write_page
     from countervail.report.demo import demo_page, run_demo
 
-    with progress("Explaining the refused applicants", quiet=as_json) as tick:
+    err.print("Explaining, protecting, attacking (the first run compiles the search, up to a minute) ...", markup=False)
+    with progress("Working", quiet=as_json) as tick:
         summary = run_demo(progress=tick)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
@@ -29,10 +30,11 @@ def demo(
     if as_json:
         say_json({**summary.to_dict(), "report": str(path)})
         return
-    say(summary.opening)
+    for number, text in enumerate(summary.story, 1):
+        say(f"{number}. {text}")
+    say(f"\nOne explanation before:\n  {summary.before}\nand after:\n  {summary.after}")
+    say("\nThree explanations that may be handed out:")
     for text in summary.sentences:
-        say(f"\n  {text}")
-    say("")
-    table(list(summary.header), [list(r) for r in summary.rows])
-    say(f"\n{summary.promise}")
+        say(f"  {text}")
+    say(f"\nPromise: {summary.private.promise}")
     say(f"\nReport: {path.resolve()}")

@@ -21,6 +21,14 @@ class Method(StrEnum):
     """How counterfactuals are made."""
 
     nice = "nice"
+    cfk = "cfk"
+
+
+class SearchName(StrEnum):
+    """How CF-K looks for a region."""
+
+    exact = "exact"
+    grasp = "grasp"
 
 
 class RewardName(StrEnum):
@@ -42,8 +50,12 @@ def explain(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="A saved model (.skops); default: a forest trained on DATA.")
     ] = None,
-    method: Annotated[Method, typer.Option(help="How counterfactuals are made.")] = Method.nice,
-    reward: Annotated[RewardName, typer.Option(help="What NICE looks for.")] = RewardName.none,
+    method: Annotated[
+        Method, typer.Option(help="cfk: k-anonymous, may be handed out; nice: plain, other people's records.")
+    ] = Method.cfk,
+    k: Annotated[int, typer.Option(help="cfk: how many people every answer speaks of at least.")] = 10,
+    search: Annotated[SearchName, typer.Option(help="cfk: how the region is found.")] = SearchName.exact,
+    reward: Annotated[RewardName, typer.Option(help="nice: what it looks for on the way.")] = RewardName.none,
     target: Annotated[str, typer.Option(help="'favourable', 'other', or a label.")] = "favourable",
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     allow_pickle: Annotated[
@@ -53,17 +65,16 @@ def explain(
 ) -> None:
     """Explain decisions by counterfactuals: what would have to be different for another outcome.
 
-    Plain NICE explanations are other people's records: look at them, do not hand them out.
+    By default they are k-anonymous. Plain ones (`--method nice`) are other people's records: do not hand them out.
 
-    Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model model.skops -o answers.html`
+    Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops --k 10 -o out.html`
     """
-    from countervail.explain import NICE
-
     check_ending(output, ENDINGS)
     table = Table.read(data, schema)
     decide = _model(model, table, allow_pickle)
     queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide)
-    explainer = NICE(reward=reward.value, target=_target(target, table)).fit(table, decide)
+    aim = _target(target, table)
+    explainer = _explainer(method, reward, k, search, aim).fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     if output is not None:
@@ -74,6 +85,16 @@ def explain(
     elif output is None:
         say(answers.to_text())
     err.print(str(answers.guarantee), markup=False)
+
+
+def _explainer(method: Method, reward: RewardName, k: int, search: SearchName, target: Any) -> Any:
+    if method is Method.nice:
+        from countervail.explain import NICE
+
+        return NICE(reward=reward.value, target=target)
+    from countervail.protect import CFK
+
+    return CFK(k=k, search=search.value, target=target)
 
 
 def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:

@@ -25,6 +25,10 @@ class ModelFileError(CountervailError, ValueError):
     """A saved model cannot be loaded safely."""
 
 
+class RefusedError(CountervailError, RuntimeError):
+    """A release failed its own check: nothing has left."""
+
+
 class BudgetError(CountervailError, RuntimeError):
     """The privacy budget does not cover what was asked."""
 

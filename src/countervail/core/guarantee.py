@@ -7,18 +7,21 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countervail.core.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.errors import bad_parameter
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
     from countervail.core.region import Regions
     from countervail.core.schema import Schema
     from countervail.core.table import Table
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Against = Literal["register", "algorithm"]
 ADVERSARIES: dict[str, str] = {
     "register": "someone who holds a register of everybody's quasi-identifiers and sees the release",
@@ -39,7 +42,7 @@ class PublishedTable(Protocol):
 
     schema: Schema
 
-    def classes(self) -> NDArray[np.int64]: ...
+    def classes(self) -> Ints: ...
 
     def column(self, name: str) -> pd.Series: ...
 
@@ -66,9 +69,16 @@ class Guarantee:
         """The promise in a few words, without its adversary."""
         return "nothing"
 
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which classes of equal published quasi-identifiers break the promise, counted on the rows alone."""
+        return np.zeros(int(release.classes().max(initial=-1)) + 1, dtype=bool)
+
     def recount(self, release: Published | PublishedTable) -> str | None:
-        """What is broken in the published rows alone, counted anew; None when nothing is."""
-        return None
+        """What is broken in the published rows alone, in words that name nobody; None when nothing is."""
+        if not isinstance(release, PublishedTable):
+            return None
+        failing = self.failing(release)
+        return f"{int(failing.sum())} of {len(failing)} classes break {self.claim}" if failing.any() else None
 
     def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
         """Try to show that the promise is broken."""
@@ -104,12 +114,9 @@ class KAnonymity(Guarantee):
         """The promise in a few words."""
         return f"{self.k}-anonymity"
 
-    def recount(self, release: Published | PublishedTable) -> str | None:
-        """Count the rows that share each published combination."""
-        if not isinstance(release, PublishedTable):
-            return None
-        sizes = np.bincount(release.classes())
-        return _broken(sizes < self.k, sizes, f"have fewer than k={self.k} rows", f"the least has {sizes.min()}")
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes have fewer than k rows."""
+        return np.bincount(release.classes()) < self.k
 
     def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
         """Count the rows of each class that left, then the people in each region."""
@@ -143,22 +150,15 @@ class LDiversity(Guarantee):
         size = f"({self.c:g}, {self.l:g})" if self.kind == "recursive" else f"{self.l:g}"
         return f"{self.kind} {size}-diversity of '{self.sensitive}'"
 
-    def recount(self, release: Published | PublishedTable) -> str | None:
-        """Count the sensitive values of each published class."""
-        if not isinstance(release, PublishedTable):
-            return None
-        reached = self.reached(release)
-        worst = f"the worst reaches {reached.max() if self.kind == 'recursive' else reached.min():.4g}"
-        return _broken(self.fails(reached), reached, f"break {self.claim}", worst)
-
-    def reached(self, release: PublishedTable) -> NDArray[np.float64]:
+    def reached(self, release: PublishedTable) -> Floats:
         """The l (for "recursive", the c) of each published class."""
         return Tally.of(release.classes(), release.column(self.sensitive)).reached(self.kind, self.l)
 
-    def fails(self, reached: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of these values break the promise."""
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes fall short of l."""
+        reached = self.reached(release)
         if self.kind == "recursive":
-            return ~(reached < (self.c if self.c is not None else np.inf))
+            return ~(reached < (np.inf if self.c is None else self.c))
         return reached < self.l * (1 - SLACK)
 
 
@@ -187,21 +187,14 @@ class TCloseness(Guarantee):
         """The promise in a few words."""
         return f"{self.t:g}-closeness ({self.ground} distance) of '{self.sensitive}'"
 
-    def recount(self, release: Published | PublishedTable) -> str | None:
-        """Measure how far each published class is from all of them together."""
-        if not isinstance(release, PublishedTable):
-            return None
-        reached = self.reached(release)
-        return _broken(self.fails(reached), reached, f"break {self.claim}", f"the worst is {reached.max():.4g} away")
-
-    def reached(self, release: PublishedTable) -> NDArray[np.float64]:
-        """The distance of each published class."""
+    def reached(self, release: PublishedTable) -> Floats:
+        """The distance of each published class from all of them together."""
         tally = Tally.of(release.classes(), release.column(self.sensitive))
         return tally.distances(self.ground, release.schema[self.sensitive], self.tree)
 
-    def fails(self, reached: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which of these distances break the promise."""
-        return reached > self.t + SLACK
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes are farther away than t."""
+        return self.reached(release) > self.t + SLACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +225,10 @@ class AllOf(Guarantee):
         named = {part.adversary for part in self.parts}
         return named.pop() if len(named) == 1 else None
 
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes break any of the promises."""
+        return np.logical_or.reduce([part.failing(release) for part in self.parts])
+
     def recount(self, release: Published | PublishedTable) -> str | None:
         """The first promise that the published rows break."""
         return next((b for b in (part.recount(release) for part in self.parts) if b is not None), None)
@@ -259,8 +256,3 @@ def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
 def _check_against(owner: str, against: str) -> None:
     if against not in ADVERSARIES:
         raise bad_parameter(owner, "against", f"one of {list(ADVERSARIES)}", against)
-
-
-def _broken(failing: NDArray[np.bool_], values: Any, what: str, worst: str) -> str | None:
-    """How many classes fail, in words that name nobody."""
-    return f"{int(failing.sum())} of {len(values)} classes {what}; {worst}" if failing.any() else None

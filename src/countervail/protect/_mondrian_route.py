@@ -21,7 +21,7 @@ def _find(members: Ints, start: int, stop: int, item: int) -> bool:
 
 
 @kernel
-def _route(
+def walk(
     codes: Ints,
     attribute: Ints,
     cut: Bytes,
@@ -62,7 +62,7 @@ def _route(
 def route(codes: Ints, tree: Tree, data: Attributes) -> Ints:
     """Cells of new rows; -1 (suppress) where a cut meets a value it has not seen (code -1 or in neither half)."""
     cell_of = np.empty(len(codes), np.int32)
-    _route(np.ascontiguousarray(codes), *tree, data.tree_of, data.ancestors, cell_of)
+    walk(np.ascontiguousarray(codes), *tree, data.tree_of, data.ancestors, cell_of)
     return cell_of
 
 

@@ -1,4 +1,4 @@
-"""The demo: what is computed, and the page that shows it."""
+"""The demo: what plain explanations give away on German credit, and what it costs to stop that."""
 
 from __future__ import annotations
 
@@ -8,93 +8,176 @@ from typing import Any
 import numpy as np
 
 from countervail import measure
+from countervail.attack import Linkage
+from countervail.attack.base import AttackResult
+from countervail.core.explanation import Explanation, Explanations
 from countervail.core.protocols import Progress
-from countervail.core.stats import mean_interval
+from countervail.core.stats import Estimate, mean_interval
+from countervail.core.table import Table
 from countervail.data.load import load
-from countervail.explain.nice import NICE, REWARDS
+from countervail.explain.nice import NICE
 from countervail.model.train import train_forest
+from countervail.protect import CFK
+from countervail.report.explained import STRIP_CAPTION
 from countervail.report.figures import histograms
-from countervail.report.page import Page, Section
+from countervail.report.page import Fact, Page, Section
+from countervail.report.strips import region_strip
+
+K = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to explain, attacked and measured."""
+
+    name: str
+    exposed: Estimate
+    people: int
+    smallest_set: int
+    set_sizes: tuple[int, ...]
+    ncp: Estimate
+    pureness: Estimate
+    cost: Estimate
+    promise: str
 
 
 @dataclass(frozen=True, slots=True)
 class DemoSummary:
     """What the demo found, as plain data."""
 
-    opening: str
+    applicants: int
+    refused: int
+    trained_on: int
+    unique: float
+    plain: Variant
+    private: Variant
+    before: str
+    after: str
     sentences: tuple[str, ...]
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    costs: dict[str, tuple[float, ...]]
-    promise: str
+    strip: str
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain JSON data."""
-        return asdict(self)
+        return {k: v for k, v in asdict(self).items() if k != "strip"}
+
+    @property
+    def story(self) -> tuple[str, ...]:
+        """The findings in four sentences."""
+        p, q = self.plain, self.private
+        return (
+            f"A random forest trained on {self.trained_on} people refuses {self.refused} of {self.applicants} "
+            f"applicants. {self.unique:.0%} of the people in the training data are unique by eight everyday facts.",
+            f"Plain explanations (NICE) answer with a training record: {p.exposed.value:.0%} of them "
+            f"[{p.exposed.low:.0%}, {p.exposed.high:.0%}] point at exactly one person, and whoever knows the facts "
+            f"about {p.people} people can read the rest of their record.",
+            f"k-anonymous explanations (CF-K, k={K}): {q.exposed.value:.0%} of them point at one person; each speaks "
+            f"of at least {q.smallest_set} people.",
+            f"The price: the facts are blurred by {q.ncp.value:.1%} of their range (NCP [{q.ncp.low:.1%}, "
+            f"{q.ncp.high:.1%}]); {q.pureness.value:.0%} of the combinations they stand for keep the decision.",
+        )
 
 
 def run_demo(*, progress: Progress | None = None) -> DemoSummary:
-    """Train a forest on German credit and explain the applicants whom it refuses."""
+    """Explain the refused applicants plainly and k-anonymously, and attack both."""
+    tick = progress or (lambda done, total: None)
     train, test = load("german_credit").split(test_size=0.4, random_state=0)
     model = train_forest(train)
     refused = test.take(model.predict(test.features) == "bad")
-    sentences: tuple[str, ...] = ()
-    rows, promise = [], ""
-    costs: dict[str, tuple[float, ...]] = {}
-    for step, reward in enumerate(REWARDS):
-        e = NICE(reward=reward, target="favourable").fit(train, model).explain(refused)
-        promise = str(e.guarantee)
-        if reward == "sparsity":
-            sentences = tuple(x.sentence for x in list(e)[:3])
-        cost = measure.recourse_cost(e)
-        costs[reward] = tuple(float(v) for v in cost)
-        cells = [
-            f"{np.nanmean(measure.validity(e, model)):.0%}",
-            *(
-                _with_interval(v)
-                for v in (
-                    cost,
-                    measure.sparsity(e),
-                    measure.plausibility(e, neighbours=1),
-                    measure.plausibility(e, neighbours=5),
-                )
-            ),
-        ]
-        rows.append((f"NICE, reward {reward}", *cells))
-        if progress is not None:
-            progress(step + 1, len(REWARDS))
-    opening = (
-        f"A random forest refuses {len(refused)} of {len(test)} applicants of the German credit data. "
-        f"What would have to be different for three of them:"
+    tick(1, 4)
+    plain = NICE(target="favourable", justified=False).fit(train, model).explain(refused)
+    tick(2, 4)
+    private = CFK(k=K).fit(train, model).explain(refused)
+    tick(3, 4)
+    shown = _telling(plain, private)
+    summary = DemoSummary(
+        len(test),
+        len(refused),
+        len(train),
+        float((measure.class_sizes(train) == 1).mean()),
+        _variant("plain (NICE)", plain, train, test, model),
+        _variant(f"k-anonymous (CF-K, k={K})", private, train, test, model),
+        plain[shown].sentence,
+        private[shown].sentence,
+        tuple(x.sentence for x in private if x.found)[:3],
+        region_strip(private[shown], train),
     )
-    header = ("explainer", "valid", "recourse cost", "columns changed", "nearest person", "5 nearest people")
-    return DemoSummary(opening, sentences, header, tuple(rows), costs, promise)
+    tick(4, 4)
+    return summary
 
 
 def demo_page(summary: DemoSummary) -> Page:
     """The demo's page."""
-    notes = [
-        "Valid: the model decides as promised. Recourse cost: distance to walk (HEOM). Nearest person: distance from "
-        "the counterfactual to the closest training record; zero means that it is somebody's record.",
-        "Means with 95% intervals over the refused applicants.",
+    p, q = summary.plain, summary.private
+    sizes = {v.name: np.minimum(v.set_sizes, 30) for v in (p, q)}
+    header = ("", p.name, q.name)
+    rows = [
+        ("explanations that point at one person", _share(p.exposed), _share(q.exposed)),
+        ("people whose record can be read", str(p.people), str(q.people)),
+        ("fewest people behind an explanation", str(p.smallest_set), str(q.smallest_set)),
+        ("blur of the quasi-identifiers (NCP)", _share(p.ncp), _share(q.ncp)),
+        ("combinations that keep the decision (pureness)", _share(p.pureness), _share(q.pureness)),
+        ("distance to the counterfactual (HEOM)", _figure(p.cost), _figure(q.cost)),
     ]
     return Page(
-        "Explaining credit decisions",
-        summary.opening,
+        "Reasons without giving people away",
+        "German credit: what plain explanations expose, and what it costs to stop that.",
         [
-            Section("In words", quotes=summary.sentences),
-            Section("How good are they?", notes, header=summary.header, rows=summary.rows),
             Section(
-                "How far is the way?",
-                picture=histograms(summary.costs, "recourse cost (HEOM distance)"),
-                caption="Distance from each refused applicant to the counterfactual.",
+                "What was found",
+                summary.story,
+                facts=[
+                    Fact(f"{p.exposed.value:.0%}", "of plain explanations point at exactly one person"),
+                    Fact(f"{q.exposed.value:.0%}", f"of k-anonymous explanations do (k={K})"),
+                    Fact(f"{q.ncp.value:.1%}", "blur of the everyday facts (NCP)"),
+                    Fact(f"{q.pureness.value:.0%}", "of the combinations keep the decision"),
+                ],
             ),
+            Section(
+                "One explanation, before and after", quotes=[f"Plain: {summary.before}", f"Private: {summary.after}"]
+            ),
+            Section("Where it lies", picture=summary.strip, caption=STRIP_CAPTION),
+            Section(
+                "How many people could it be?",
+                picture=histograms(sizes, "people who match an explanation (30: thirty or more)", bins=30),
+                caption="One means that the person is found out.",
+            ),
+            Section("In figures", ["Means and shares with 95% intervals."], header=header, rows=rows),
+            Section("More private explanations", quotes=summary.sentences),
         ],
-        summary.promise,
+        q.promise,
         "German credit: UCI Machine Learning Repository, Statlog, CC BY 4.0.",
     )
 
 
-def _with_interval(values: Any) -> str:
-    x = mean_interval(values)
+def _variant(name: str, e: Explanations, train: Table, test: Table, model: Any) -> Variant:
+    result: AttackResult = Linkage().run(e, train, test)
+    return Variant(
+        name,
+        result.exposed,
+        round(result.members.value * result.members.n),
+        int(result.set_sizes.min()),
+        tuple(int(s) for s in result.set_sizes),
+        mean_interval(measure.ncp(e)),
+        mean_interval(measure.pureness(e, model)),
+        mean_interval(measure.recourse_cost(e)),
+        str(e.guarantee),
+    )
+
+
+def _telling(plain: Explanations, private: Explanations) -> int:
+    """A pair that shows the difference: both found, the private one with a numeric range, few changes."""
+
+    def rank(pair: tuple[Explanation, Explanation]) -> tuple[bool, int]:
+        a, b = pair
+        return not (a.found and b.found and "age" in b.changes), len(b.changes) if b.found else 99
+
+    pairs = list(zip(plain, private))
+    return min(range(len(pairs)), key=lambda i: rank(pairs[i]))
+
+
+def _share(x: Estimate) -> str:
+    return f"{x.value:.1%} [{x.low:.1%}, {x.high:.1%}]"
+
+
+def _figure(x: Estimate) -> str:
     return f"{x.value:.2f} [{x.low:.2f}, {x.high:.2f}]"

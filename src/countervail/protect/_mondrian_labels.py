@@ -1,0 +1,91 @@
+"""What the classes of a Mondrian partition are called: tight ranges and sets, or groups of a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from countervail.core.conform import plain
+from countervail.core.hierarchy import Hierarchy
+from countervail.core.region import Axis, Bools, Range, Regions, Values
+from countervail.protect._mondrian_checks import Labels, tight_labels
+from countervail.protect._mondrian_codes import Quasi
+from countervail.protect._mondrian_rules import ORDERED, Attributes, Ints
+
+
+def class_regions(
+    quasi: Sequence[Quasi], codes: Ints, cell_of: Ints, n_cells: int, data: Attributes, *, groups: bool
+) -> Regions:
+    """One region per class; `groups` names classes by the lowest common groups of the hierarchies."""
+    labels = tight_labels(codes, cell_of, n_cells, data)
+    axes = [_axis(q, j, labels, groups=groups) for j, q in enumerate(quasi)]
+    return Regions(tuple(axes), n_cells).pruned()
+
+
+def _axis(q: Quasi, j: int, labels: Labels, *, groups: bool) -> Axis:
+    name = q.column.name
+    if q.kind != ORDERED:
+        member = _members(labels, j, q.size)
+        if groups and q.hierarchy is not None:
+            return _grouped(q, q.hierarchy, member)
+        return Values.of(name, q.known, member)
+    low, high, holes = labels.low[:, j], labels.high[:, j], labels.missing[:, j]
+    if q.column.type == "numeric":
+        values = np.append(np.asarray(q.values, float), np.nan)  # code -1: none but missing
+        return Range(name, values[low], values[high], q.whole, holes if q.missing else None)
+    place = np.arange(len(q.values))
+    member = (low[:, None] <= place) & (place <= high[:, None]) & (low[:, None] >= 0)
+    if q.missing:
+        member = np.column_stack([member, holes])
+    return Values.of(name, q.known, member)
+
+
+def _members(labels: Labels, j: int, size: int) -> Bools:
+    """Class x code: which values a class holds."""
+    words = np.ascontiguousarray(labels.members[:, labels.slot[j], :]).astype("<u8", copy=False)
+    return np.unpackbits(words.view(np.uint8), axis=1, count=size, bitorder="little").astype(bool)
+
+
+def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
+    """All values below the lowest node that holds every value of the class."""
+    known = every_value(q)
+    below = group_numbers(hierarchy, known)
+    seen = [known.index(v) for v in q.known]
+    out = np.zeros((len(member), len(known)), dtype=bool)
+    open_ = np.ones(len(member), dtype=bool)
+    for level in range(hierarchy.levels):
+        node = below[:, level]
+        onto = (node[seen][:, None] == np.arange(node.max() + 1)).astype(np.int32)
+        touched = (member.astype(np.int32) @ onto) > 0
+        done = open_ & (touched.sum(axis=1) == 1)
+        out[done] = node[None, :] == touched[done].argmax(axis=1)[:, None]
+        open_ &= ~done
+    return Values.of(q.column.name, known, out)
+
+
+def every_value(q: Quasi) -> list[Any]:
+    """The values of a hierarchy in the column's own type: those of the table first, then those it lacks."""
+    present = (
+        {plain(v) for v in q.values} if q.column.type != "numeric" else {plain(v) for v in q.known if v is not None}
+    )
+    assert q.hierarchy is not None
+    extra: list[Any] = [v for v in dict.fromkeys(q.hierarchy.values) if v not in present]
+    if q.column.type == "numeric":
+        extra = [int(float(v)) if q.whole else float(v) for v in extra if _is_number(v)]
+    values = [v for v in q.known if v is not None] + extra
+    return [*values, None] if q.missing else values
+
+
+def group_numbers(hierarchy: Hierarchy, values: Sequence[Any]) -> Ints:
+    """Value x level: the node above each value, numbered within its level."""
+    return hierarchy.ancestors(values)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
