@@ -5,10 +5,11 @@ from sklearn.base import clone
 
 from countervail import attack, explain, protect
 from countervail.registry import exported
-from countervail.testing import attack_checks, explainer_checks
+from countervail.testing import attack_checks, explainer_checks, protector_checks
 
 EXPLAINERS = [e for c in exported(explain, explain.Explainer).values() for e in c.examples()]
 EXPLAINERS += [p for c in exported(protect, protect.ExplanationProtector).values() for p in c.examples()]
+TABLE_PROTECTORS = [p for c in exported(protect, protect.TableProtector).values() for p in c.examples()]
 ATTACKS = [
     a
     for base in (attack.ReleaseAttack, attack.OracleAttack)
@@ -20,6 +21,7 @@ ATTACKS = [
 @pytest.mark.parametrize(
     ("subject", "check"),
     [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in EXPLAINERS for c in explainer_checks(s)]
+    + [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in TABLE_PROTECTORS for c in protector_checks(s)]
     + [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in ATTACKS for c in attack_checks(s)],
 )
 def test_contract(subject, check):

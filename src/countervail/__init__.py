@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 from countervail import data as data
 from countervail.core.errors import BudgetError, CountervailError, PrivacyWarning, SchemaError
 from countervail.core.explanation import Explanation, Explanations
-from countervail.core.guarantee import KAnonymity, NoGuarantee
+from countervail.core.guarantee import AllOf, KAnonymity, KCommonality, LDiversity, NoGuarantee, TCloseness
+from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Region, Regions
+from countervail.core.release import Release
 from countervail.core.schema import Column, Phrases, Schema
 from countervail.core.table import Table
 from countervail.data.load import load
@@ -17,10 +19,18 @@ if TYPE_CHECKING:
     from countervail import measure as measure
     from countervail.explain import NICE as NICE
     from countervail.protect import CFK as CFK
+    from countervail.protect import KCommonPatterns as KCommonPatterns
+    from countervail.protect import Mondrian as Mondrian
+    from countervail.rules import LERS as LERS
+    from countervail.rules import MLEM2 as MLEM2
 
 # What needs scikit-learn or numba is imported when first used: `import countervail` stays quick.
 _LATER = {
     "CFK": "countervail.protect",
+    "KCommonPatterns": "countervail.protect",
+    "LERS": "countervail.rules",
+    "MLEM2": "countervail.rules",
+    "Mondrian": "countervail.protect",
     "NICE": "countervail.explain",
     "attack": "countervail.attack",
     "measure": "countervail.measure",
@@ -28,20 +38,30 @@ _LATER = {
 
 __all__ = [
     "CFK",
+    "LERS",
+    "MLEM2",
     "NICE",
+    "AllOf",
     "BudgetError",
     "Column",
     "CountervailError",
     "Explanation",
     "Explanations",
+    "Hierarchy",
     "KAnonymity",
+    "KCommonPatterns",
+    "KCommonality",
+    "LDiversity",
+    "Mondrian",
     "NoGuarantee",
     "Phrases",
     "PrivacyWarning",
     "Region",
     "Regions",
+    "Release",
     "Schema",
     "SchemaError",
+    "TCloseness",
     "Table",
     "attack",
     "data",

@@ -8,6 +8,8 @@ import sys
 import typer
 
 from countervail.cli._common import err
+from countervail.cli.anonymize import anonymize
+from countervail.cli.check import check
 from countervail.cli.demo import demo
 from countervail.cli.explain import explain
 from countervail.cli.risk import risk
@@ -22,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (demo, schema, risk, explain):
+for command in (demo, schema, risk, explain, anonymize, check):
     app.command()(command)
 
 

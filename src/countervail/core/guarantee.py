@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.errors import bad_parameter
+from countervail.core.evidence import rerun_evidence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,8 @@ Flags = NDArray[np.bool_]
 Against = Literal["register", "algorithm"]
 ADVERSARIES: dict[str, str] = {
     "register": "someone who holds a register of everybody's quasi-identifiers and sees the release",
-    "algorithm": "someone who holds such a register, the model, our code and its settings, and asks without limit",
+    "algorithm": "someone who holds a register of everybody's quasi-identifiers, the model, our code and its settings, "
+    "and asks without limit",
 }
 
 
@@ -40,7 +42,8 @@ class Published(Protocol):
 class PublishedTable(Protocol):
     """Rows that left: which of them share their published quasi-identifiers, and their other columns."""
 
-    schema: Schema
+    @property
+    def schema(self) -> Schema: ...
 
     def classes(self) -> Ints: ...
 
@@ -54,10 +57,17 @@ Again = Callable[["Table"], Published]
 class Guarantee:
     """A promise. `refute` gives a reason why it does not hold, or None when it found none."""
 
-    proof: ClassVar[str | None] = None
-
     def __str__(self) -> str:
         return f"{self.claim} against {self.adversary}."
+
+    @property
+    def proof(self) -> str | None:
+        """The page that proves the promise, if it has one of its own."""
+        return None
+
+    def over(self, answers: int) -> Guarantee:
+        """The promise for this many answers together."""
+        return self
 
     @property
     def adversary(self) -> str | None:
@@ -126,6 +136,39 @@ class KAnonymity(Guarantee):
         short = int((counts < self.k).sum())
         if short:
             return f"{short} of {len(counts)} regions hold fewer than k={self.k} people; the least holds {counts.min()}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class KCommonality(Guarantee):
+    """At least `k` people of the table fit every released pattern; patterns overlap, so this is no k-anonymity."""
+
+    k: int
+    against: Against = "register"
+    proof: ClassVar[str | None] = "docs/decisions/k-commonality.md"
+
+    def __post_init__(self) -> None:
+        _check_against("KCommonality", self.against)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.claim}: every pattern fits at least {self.k} people, for {self.adversary}. "
+            f"Patterns overlap: what several of them have in common may fit fewer."
+        )
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        return f"{self.k}-commonality"
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """Count the people who fit each pattern, in every column that it names."""
+        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
+            return f"the patterns name {len(missing)} column(s) that the table does not have"
+        counts = release.regions.count(table.frame)
+        short = int((counts < self.k).sum())
+        if short:
+            return f"{short} of {len(counts)} patterns fit fewer than k={self.k} people; the least fits {counts.min()}"
         return None
 
 
@@ -227,7 +270,8 @@ class AllOf(Guarantee):
 
     def failing(self, release: PublishedTable) -> Flags:
         """Which published classes break any of the promises."""
-        return np.logical_or.reduce([part.failing(release) for part in self.parts])
+        failing: Flags = np.logical_or.reduce([part.failing(release) for part in self.parts])
+        return failing
 
     def recount(self, release: Published | PublishedTable) -> str | None:
         """The first promise that the published rows break."""
@@ -240,6 +284,74 @@ class AllOf(Guarantee):
     def to_dict(self) -> dict[str, Any]:
         """The promises as plain JSON data."""
         return {"promise": "AllOf", "parts": [part.to_dict() for part in self.parts]}
+
+
+Adjacency = Literal["replace-one", "add-remove", "both"]
+ADJACENCIES: dict[str, str] = {
+    "replace-one": "one record is another (the number of records is public)",
+    "add-remove": "one record is there or not",
+    "both": "one record is there, is not, or is another",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentialPrivacy(Guarantee):
+    """Whatever is seen is at most e**epsilon times as likely whether one record is the one it is or not.
+
+    `epsilon` holds for one answer; `answers` of them add up to `total`. `answers=None`: any number of answers, because
+    all come from one noisy draw, and only another draw costs again. The model is taken as public: what it has
+    memorised itself is not covered.
+    """
+
+    epsilon: float
+    answers: int | None = 1
+    adjacency: Adjacency = "both"
+    page: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < np.inf:
+            raise bad_parameter("DifferentialPrivacy", "epsilon", "a number above 0", self.epsilon)
+        if self.adjacency not in ADJACENCIES:
+            raise bad_parameter("DifferentialPrivacy", "adjacency", f"one of {list(ADJACENCIES)}", self.adjacency)
+
+    def __str__(self) -> str:
+        page = f" Proof: {self.page}." if self.page else ""
+        return f"{self.claim} against {self.adversary}.{page}"
+
+    @property
+    def proof(self) -> str | None:
+        """The page that proves the promise."""
+        return self.page or None
+
+    @property
+    def total(self) -> float:
+        """What all these answers cost together."""
+        return self.epsilon * (1 if self.answers is None else self.answers)
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        spent = f"epsilon = {self.epsilon:g} for any number of answers from one draw"
+        if self.answers is not None:
+            many = f", {self.answers:,} answers, {self.total:g} in total" if self.answers != 1 else ""
+            spent = f"epsilon = {self.epsilon:g} for each answer{many}"
+        return f"Differential privacy ({spent}; {ADJACENCIES[self.adjacency]}), given a public model,"
+
+    @property
+    def adversary(self) -> str:
+        """Whom the promise withstands, in words."""
+        return "someone who knows every other record, the model, our code and its settings, and sees all of it"
+
+    def over(self, answers: int) -> Guarantee:
+        """The promise for this many answers together: each costs, unless all come from one draw."""
+        return self if self.answers is None else replace(self, answers=answers)
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """Run it again on the table and on a neighbour, and compare how often the first answer comes."""
+        if again is None:
+            return None
+        found = rerun_evidence(release, table, again)
+        return f"reruns on a neighbouring table prove more than was promised: {found}" if found.refutes(self.epsilon) else None
 
 
 def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:

@@ -123,8 +123,14 @@ class Table:
 
     def take(self, rows: Any) -> Self:
         """The table with only these row positions (or this boolean mask), renumbered."""
-        picked = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-        return replace(self, frame=self.frame.iloc[picked])
+        picked = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, dtype=np.intp)
+        if not len(picked):
+            raise bad_parameter("Table.take", "rows", "at least one row", "none")
+        # Rows of a checked table need no second check, and a part of them may lack a favourable label.
+        part = object.__new__(type(self))
+        object.__setattr__(part, "frame", self.frame.iloc[picked].reset_index(drop=True))
+        object.__setattr__(part, "schema", self.schema)
+        return part
 
     def with_roles(self, **roles: Iterable[str]) -> Self:
         """The table where exactly the named columns hold each given role, e.g. `quasi=["age"]`."""

@@ -1,4 +1,8 @@
 """Protectors. The export line is the registration: a class named here is in the CLI, docs and contract tests."""
 
 from countervail.protect.base import ExplanationProtector as ExplanationProtector
+from countervail.protect.base import TableProtector as TableProtector
 from countervail.protect.cfk import CFK as CFK
+from countervail.protect.k_common import KCommonPatterns as KCommonPatterns
+from countervail.protect.mondrian import Mondrian as Mondrian
+from countervail.protect.neighbours import PrivateNeighbours as PrivateNeighbours

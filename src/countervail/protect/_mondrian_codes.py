@@ -50,6 +50,7 @@ def encode(table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[list[Qua
     for j, name in enumerate(names):
         column, values = table.schema[name], table.frame[name]
         hierarchy = hierarchies.get(name)
+        known: Any
         if column.type == "numeric":
             known, codes[:, j] = rank_numbers(values)
         elif column.type == "ordinal" and hierarchy is None:
@@ -71,7 +72,7 @@ def describe(quasi: Sequence[Quasi], *, tree_loss: bool) -> Attributes:
     positions = np.zeros((len(quasi), width))
     span = np.zeros(len(quasi))
     tree_of = np.full(len(quasi), -1, np.int32)
-    above = []
+    above: list[Ints] = []
     for j, q in enumerate(quasi):
         n = len(q.values)
         if q.kind == ORDERED:
@@ -120,7 +121,7 @@ def rank_numbers(values: pd.Series) -> tuple[Floats, Ints]:
         shifted = (inside - low).astype(np.int64)
         seen = np.zeros(int(reach) + 1, bool)
         seen[shifted] = True
-        known = np.flatnonzero(seen) + low
+        known: Floats = (np.flatnonzero(seen) + low).astype(float)
         found = (np.cumsum(seen) - 1)[shifted]
     else:
         known, found = np.unique(inside, return_inverse=True)

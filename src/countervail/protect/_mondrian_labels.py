@@ -50,9 +50,9 @@ def _members(labels: Labels, j: int, size: int) -> Bools:
 
 def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
     """All values below the lowest node that holds every value of the class."""
-    known = every_value(q)
-    below = group_numbers(hierarchy, known)
-    seen = [known.index(v) for v in q.known]
+    known = [*q.known, *unseen_values(q)]
+    below = hierarchy.ancestors(known)
+    seen = np.arange(q.size)
     out = np.zeros((len(member), len(known)), dtype=bool)
     open_ = np.ones(len(member), dtype=bool)
     for level in range(hierarchy.levels):
@@ -65,22 +65,15 @@ def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
     return Values.of(q.column.name, known, out)
 
 
-def every_value(q: Quasi) -> list[Any]:
-    """The values of a hierarchy in the column's own type: those of the table first, then those it lacks."""
-    present = (
-        {plain(v) for v in q.values} if q.column.type != "numeric" else {plain(v) for v in q.known if v is not None}
-    )
-    assert q.hierarchy is not None
-    extra: list[Any] = [v for v in dict.fromkeys(q.hierarchy.values) if v not in present]
-    if q.column.type == "numeric":
-        extra = [int(float(v)) if q.whole else float(v) for v in extra if _is_number(v)]
-    values = [v for v in q.known if v is not None] + extra
-    return [*values, None] if q.missing else values
-
-
-def group_numbers(hierarchy: Hierarchy, values: Sequence[Any]) -> Ints:
-    """Value x level: the node above each value, numbered within its level."""
-    return hierarchy.ancestors(values)
+def unseen_values(q: Quasi) -> list[Any]:
+    """The values that only the hierarchy knows, in the column's own type."""
+    if q.hierarchy is None:
+        return []
+    present = {plain(v) for v in q.known if v is not None}
+    extra = [v for v in dict.fromkeys(q.hierarchy.values) if v not in present]
+    if q.column.type != "numeric":
+        return list(extra)
+    return [int(float(v)) if q.whole else float(v) for v in extra if _is_number(v)]
 
 
 def _is_number(text: str) -> bool:

@@ -15,7 +15,7 @@ from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json
 from countervail.protect._mondrian_codes import Quasi, place_values, stacked
 from countervail.protect._mondrian_kernels import CUT_MISSING, CUT_ORDERED, Tree
-from countervail.protect._mondrian_labels import every_value
+from countervail.protect._mondrian_labels import unseen_values
 from countervail.protect._mondrian_route import walk
 from countervail.protect._mondrian_rules import ORDERED, Floats, Ints
 
@@ -34,8 +34,9 @@ class Axis:
         """What the cuts compare; -1 for a value that the tree does not know."""
         holes = column.isna().to_numpy()
         if self.cuts is None:
-            codes = place_values(column, [v for v in self.values or () if v is not None])
-            last = len(self.values or ()) - 1
+            values = self.values or ()
+            codes = place_values(column, values)
+            last = values.index(None) if self.missing else -1
         else:
             codes, unknown = self._ordered(column)
             codes[unknown] = -1
@@ -107,12 +108,9 @@ class CutTree:
             elif q.hierarchy is None:
                 axis = Axis(q.column.name, None, tuple(q.known), q.missing)
             else:
-                known = every_value(q)
-                above = _known_groups(q, known)
-                order = [known.index(v) for v in q.known]
-                order += [i for i in range(len(known)) if known[i] not in q.known]
-                # Codes of the table's values come first, as in the cuts; a missing value must stay their last.
-                axis = Axis(q.column.name, None, tuple(known[i] for i in order), q.missing, above[order])
+                # The table's values (and missing) keep their codes; those that only the hierarchy knows come after.
+                known = [*q.known, *unseen_values(q)]
+                axis = Axis(q.column.name, None, tuple(known), q.missing, _known_groups(q, known))
             axes.append(axis)
         renewed = tuple(Branch(b.value, b.first, t) for b, t in zip(branches, trees))
         return cls(tuple(axes), renewed, regions, by)

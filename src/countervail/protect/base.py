@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.encode import Matrix
-from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee
 from countervail.core.protocols import Native, Progress
-from countervail.core.table import Rows, Table
+from countervail.core.region import Regions
+from countervail.core.release import Release
+from countervail.core.rng import RandomState, generator
+from countervail.core.schema import Schema
+from countervail.core.table import Rows, Table, to_pandas
 from countervail.explain.base import Explainer, as_labels, provenance
 from countervail.explain.nice import NICE
 
@@ -74,6 +81,141 @@ class ExplanationProtector(BaseEstimator, ABC):
         return provenance("protector", self, self.table_)
 
 
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """A protector's answer for some rows: the class of each (-1: none), one region per class, and remarks."""
+
+    of: NDArray[np.int32]
+    regions: Regions
+    remarks: tuple[str, ...] = ()
+
+
+class TableProtector(BaseEstimator, ABC):
+    """Publishes a table whose rows share their quasi-identifiers with others.
+
+    A subclass writes `guarantee`, `_learn` (classes of the fitted table) and `_assign` (classes of new rows). The base
+    drops identifiers, leaves out what cannot be published, shuffles, attaches the promise, and counts it anew on the
+    published labels: a release that breaks its promise never leaves.
+    """
+
+    name: ClassVar[str]
+    keeps_rows: ClassVar[bool] = True  # whether each released row stands for one row of the table
+    random_state: RandomState
+
+    def fit(self, table: Table) -> Self:
+        """Learn the classes of a table."""
+        if not isinstance(table, Table):
+            hint = "Build one with Table.from_frame(df, quasi_identifiers=[...]) or Table.read(path, schema=...)."
+            raise bad_parameter(self._owner, "table", "a Table", type(table).__name__, hint)
+        if not table.schema.names("quasi"):
+            raise SchemaError(
+                f"{self._owner} protects quasi-identifiers, but the table declares none. "
+                f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
+            )
+        self._learn(table)
+        self.table_ = table
+        return self
+
+    def protect(self, rows: Rows) -> Release:
+        """Release rows: the fitted table, or new rows sent to its classes.
+
+        New rows leave in classes that keep the promise among themselves; the others are suppressed and counted.
+        """
+        check_is_fitted(self, "table_")
+        if rows is self.table_:
+            return self._checked(self._publish(self.table_.frame, self._assign(None)))
+        frame = new_rows(rows, self.table_, self._owner)
+        return self._checked(self._kept(self._publish(frame, self._assign(frame))))
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What is promised; a function of the parameters alone, never of the data."""
+
+    @abstractmethod
+    def _learn(self, table: Table) -> None:
+        """Learn the classes."""
+
+    @abstractmethod
+    def _assign(self, frame: pd.DataFrame | None) -> Classes:
+        """The classes of new rows, or of the fitted table (None)."""
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls()]
+
+    @property
+    def _owner(self) -> str:
+        return type(self).__name__
+
+    def _publish(self, frame: pd.DataFrame, classes: Classes) -> Release:
+        """Shuffled rows without identifiers; rows without a class stay behind."""
+        schema = self.table_.schema
+        order = generator(self.random_state).permutation(np.flatnonzero(classes.of >= 0))
+        used, groups = np.unique(classes.of[order], return_inverse=True)
+        others = [c.name for c in schema if c.role not in ("identifier", "quasi")]
+        caveats = list(classes.remarks)
+        if self.random_state is not None:
+            caveats.append("The rows were shuffled with a seed: whoever knows it can tell their original order.")
+        return Release(
+            classes.regions[used].pruned() if len(used) < len(classes.regions) else classes.regions,
+            groups.astype(np.int64),
+            released(frame[others].iloc[order].reset_index(drop=True)),
+            Schema(tuple(c for c in schema if c.role != "identifier"), schema.favourable),
+            self.guarantee(),
+            self._provenance(),
+            tuple(caveats),
+            len(frame) - len(order),
+            self.table_,
+        )
+
+    def _kept(self, release: Release) -> Release:
+        """Without the classes that break the promise among the new rows, over and over until all keep it."""
+        before = len(release)
+        while len(release) and (failing := release.guarantee.failing(release)).any():
+            stay = ~failing[release.classes()]
+            used, groups = np.unique(release.groups[stay], return_inverse=True)
+            others = released(release.others[stay].reset_index(drop=True))
+            gone = release.suppressed + int((~stay).sum())
+            regions = release.regions[used].pruned() if len(used) else release.regions[:0]
+            release = replace(release, regions=regions, groups=groups.astype(np.int64), others=others, suppressed=gone)
+        if not len(release):
+            raise RefusedError(
+                f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
+                f"Nothing has left. Protect more rows at once, or fit to them."
+            )
+        if len(release) < before:
+            text = f"{before - len(release)} row(s) were suppressed: too few of the new rows share their class."
+            release = replace(release, caveats=(*release.caveats, text))
+        return release
+
+    def _checked(self, release: Release) -> Release:
+        """The release, if a count of its own on the published labels confirms the promise."""
+        broken = release.guarantee.recount(release)
+        if broken is not None:
+            raise RefusedError(f"{self._owner} refused to release the table: {broken}. Nothing has left.")
+        return release
+
+    def _provenance(self) -> dict[str, Any]:
+        made = provenance("protector", self, self.table_)
+        if self.random_state is not None:
+            made["parameters"]["random_state"] = "given"  # the seed itself would undo the shuffle
+        return made
+
+
+def new_rows(rows: Rows, table: Table, owner: str) -> pd.DataFrame:
+    """New rows with the columns that are released; categories the table never had are left as they are."""
+    frame = to_pandas(rows, owner, "rows")
+    needed = [c.name for c in table.schema if c.role != "identifier"]
+    if missing := [n for n in needed if n not in frame.columns]:
+        raise SchemaError(f"The 'rows' given to {owner} lack these columns of the table: {missing}.")
+    if extra := [str(n) for n in frame.columns if n not in table.schema]:
+        raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
+    if len(frame) == 0:
+        raise bad_parameter(owner, "rows", "at least one row", "none")
+    return frame[needed].reset_index(drop=True)
+
+
 def released(frame: pd.DataFrame) -> pd.DataFrame:
     """A frame without the categories that no row of it holds: they would tell what else the table holds."""
     held = {
@@ -90,4 +232,4 @@ def unique_rows(rows: Matrix) -> tuple[Matrix, Any]:
     return distinct, inverse.ravel()
 
 
-__all__ = ["ExplanationProtector", "as_labels", "released", "unique_rows"]
+__all__ = ["Classes", "ExplanationProtector", "TableProtector", "as_labels", "released", "unique_rows"]

@@ -41,6 +41,20 @@ def bars(names: Sequence[str], values: Sequence[float], label: str) -> str:
     return to_svg(figure, f"Bars: {label}")
 
 
+def before_after(names: Sequence[str], before: Sequence[float], after: Sequence[float], label: str) -> str:
+    """Two bars per value or bin: as it was, and as it is published."""
+    figure, axes = _canvas()
+    place = np.arange(len(names))
+    axes.bar(place - 0.2, list(before), width=0.4, color=INK, label="original")
+    axes.bar(place + 0.2, list(after), width=0.4, color=ACCENT, label="released")
+    words = [(n if len(n) <= 14 else n[:13] + "…").replace("$", r"\$") for n in names]
+    axes.set_xticks(place, words, rotation=45 if max(map(len, words), default=0) > 3 else 0, ha="right")
+    axes.set_xlabel(label.replace("$", r"\$"))
+    axes.set_ylabel("people")
+    axes.legend(frameon=False)
+    return to_svg(figure, f"Before and after: {label}")
+
+
 def to_svg(figure: Figure, title: str) -> str:
     """The figure as an inline SVG element."""
     import matplotlib as mpl

@@ -2,5 +2,6 @@
 
 from countervail.testing.attacks import attack_checks as attack_checks
 from countervail.testing.explainers import explainer_checks as explainer_checks
+from countervail.testing.protectors import protector_checks as protector_checks
 from countervail.testing.tables import small_model as small_model
 from countervail.testing.tables import small_table as small_table

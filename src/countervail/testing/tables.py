@@ -9,7 +9,17 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 
 
-def small_table(n: int = 60, seed: int = 0) -> Table:
+_DOMAINS = {
+    "age": (18, 90),
+    "city": ["a", "b", "c"],
+    "level": ["low", "mid", "high"],
+    "ill": ["no", "yes"],
+    "income": (-50.0, 150.0),
+    "ok": ["no", "yes"],
+}
+
+
+def small_table(n: int = 60, seed: int = 0, *, domains: bool = False) -> Table:
     """People with an identifier, mixed quasi-identifiers, a sensitive attribute, and an index that is not a range."""
     rng = generator(seed)
     age = rng.integers(20, 80, n)
@@ -32,6 +42,7 @@ def small_table(n: int = 60, seed: int = 0) -> Table:
         identifiers=["id"],
         quasi_identifiers=["age", "city", "level"],
         sensitive=["ill"],
+        domains=_DOMAINS if domains else None,
     )
 
 

@@ -1,0 +1,130 @@
+"""countervail anonymize: a table that is safe to publish, with its promise."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.core.files import ENDINGS
+from countervail.core.release import Release
+from countervail.core.table import Table
+
+
+class Method(StrEnum):
+    """How the table is protected."""
+
+    mondrian = "mondrian"
+
+
+class Diversity(StrEnum):
+    """What l means."""
+
+    distinct = "distinct"
+    entropy = "entropy"
+    recursive = "recursive"
+    frequency = "frequency"
+
+
+class Closeness(StrEnum):
+    """How far apart two sensitive values are."""
+
+    equal = "equal"
+    ordered = "ordered"
+    hierarchical = "hierarchical"
+
+
+class Labels(StrEnum):
+    """What a class is called."""
+
+    tight = "tight"
+    hierarchy = "hierarchy"
+
+
+def anonymize(
+    data: Data,
+    schema: SchemaFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.", show_default=False)],
+    method: Annotated[Method, typer.Option(help="How the table is protected.")] = Method.mondrian,
+    k: Annotated[int, typer.Option(help="People who share every published combination, at least.", min=1)] = 10,
+    l: Annotated[float | None, typer.Option("--l", help="Diversity of the sensitive column.")] = None,  # noqa: E741
+    diversity: Annotated[Diversity, typer.Option(help="What l means.")] = Diversity.distinct,
+    c: Annotated[float, typer.Option(help="Of recursive (c, l)-diversity.")] = 3.0,
+    t: Annotated[float | None, typer.Option("--t", help="Closeness of the sensitive column, 0 to 1.")] = None,
+    closeness: Annotated[Closeness, typer.Option(help="How far apart sensitive values are.")] = Closeness.equal,
+    sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
+    hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    labels: Annotated[Labels, typer.Option(help="What a class is called.")] = Labels.tight,
+    by_class: Annotated[bool, typer.Option("--by-class", help="Cut each class of the target on its own.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write a page with pictures here (.html).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Anonymise a table: quasi-identifiers become ranges and sets, identifiers are dropped, rows are shuffled.
+
+    The promise is counted anew on what is about to be written; a table that breaks it is not written.
+
+    Example: `countervail anonymize people.csv --schema people.toml --k 10 --l 3 --sensitive illness -o public.csv`
+    """
+    from countervail.protect import Mondrian
+
+    check_ending(output, ENDINGS)
+    check_ending(report, (".html",))
+    with progress("Anonymising", quiet=as_json) as tick:
+        tick(0, 4)
+        table = Table.read(data, schema)
+        tick(1, 4)
+        protector = Mondrian(
+            k,
+            l=l,
+            t=t,
+            diversity=diversity.value,
+            c=c,
+            closeness=closeness.value,
+            sensitive=sensitive,
+            hierarchies=hierarchies,
+            labels=labels.value,
+            by_class=by_class,
+        ).fit(table)
+        tick(2, 4)
+        release = protector.protect(table)
+        tick(3, 4)
+        release.write(output)
+        tick(4, 4)
+    found = _figures(release, table, k, report)
+    if as_json:
+        say_json({**found, "output": str(output), "report": None if report is None else str(report)})
+        return
+    say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
+    sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
+    say(f"{sizes}; information lost (NCP) {found['ncp']:.2%}; {found['suppressed']:,} rows suppressed.")
+    say(f"Promise: {release.guarantee}")
+    for caveat in release.caveats:
+        say(f"Note: {caveat}")
+    if report is not None:
+        err.print(f"Report: {report.resolve()}", markup=False)
+
+
+def _figures(release: Release, table: Table, k: int, report: Path | None) -> dict[str, Any]:
+    from countervail.report.anonymized import anonymized_page, summarize
+
+    summary = summarize(release, table, hide_below=k)
+    if report is not None:
+        from countervail.report import write_page
+
+        write_page(anonymized_page(summary), report)
+    return {
+        "guarantee": release.guarantee.to_dict(),
+        "promise": summary.promise,
+        "caveats": list(summary.caveats),
+        "rows": summary.rows,
+        "suppressed": summary.suppressed,
+        "classes": summary.classes,
+        "smallest": summary.smallest,
+        "average": summary.average,
+        "ncp": summary.ncp,
+        "prosecutor": summary.prosecutor,
+        "marketer": summary.marketer,
+    }

@@ -1,0 +1,118 @@
+"""countervail check: is this table anonymous?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countervail.cli._common import AsJson, SchemaFile, say, say_json, table
+from countervail.cli.anonymize import Closeness, Diversity
+from countervail.core.errors import ParameterError, bad_parameter
+from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
+from countervail.core.published import PublishedFile, Verdict, examine
+from countervail.core.schema import Schema
+from countervail.core.schema_file import read_schema
+
+
+def check(
+    release: Annotated[Path, typer.Argument(help="A published .csv, .csv.gz or .parquet file.", show_default=False)],
+    schema: SchemaFile,
+    k: Annotated[int, typer.Option(help="People who share every combination, at least.", min=1)] = 10,
+    l: Annotated[float | None, typer.Option("--l", help="Diversity of the sensitive column.")] = None,  # noqa: E741
+    diversity: Annotated[Diversity, typer.Option(help="What l means.")] = Diversity.distinct,
+    c: Annotated[float, typer.Option(help="Of recursive (c, l)-diversity.")] = 3.0,
+    t: Annotated[float | None, typer.Option("--t", help="Closeness of the sensitive column, 0 to 1.")] = None,
+    closeness: Annotated[Closeness, typer.Option(help="How far apart sensitive values are.")] = Closeness.equal,
+    sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
+    hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
+
+    Rows belong together when all their quasi-identifier cells are equal: `24-27`, `{a, b}` or plain values.
+
+    Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
+    """
+    known = read_schema(schema)
+    published = PublishedFile.read(release, known)
+    promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
+    verdicts = [examine(published, promise) for promise in promises]
+    leaked = published.identifiers
+    holds = all(v.holds for v in verdicts) and not leaked
+    if as_json:
+        say_json(
+            {
+                "holds": holds,
+                "rows": len(published.frame),
+                "identifiers": leaked,
+                "verdicts": [v.to_dict() for v in verdicts],
+            }
+        )
+    else:
+        _tell(published, verdicts, leaked, holds)
+    raise typer.Exit(0 if holds else 1)
+
+
+def _tell(published: PublishedFile, verdicts: list[Verdict], leaked: list[str], holds: bool) -> None:
+    say(f"{len(published.frame):,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
+    rows = [
+        [
+            v.claim,
+            "holds" if v.holds else "BROKEN",
+            f"{v.reached:.4g}",
+            f"{v.failing_classes:,}",
+            f"{v.failing_rows:,}",
+        ]
+        for v in verdicts
+    ]
+    table(["asked", "answer", "reached", "classes that fail", "rows in them"], rows)
+    if leaked:
+        say(f"Identifiers are in the file: {', '.join(leaked)}.")
+    say("The table keeps what was asked." if holds else "The table does NOT keep what was asked.")
+
+
+def _promises(
+    schema: Schema,
+    k: int,
+    l: float | None,  # noqa: E741
+    diversity: str,
+    c: float,
+    t: float | None,
+    closeness: str,
+    sensitive: str | None,
+    hierarchies: Path | None,
+) -> list[Guarantee]:
+    promises: list[Guarantee] = [KAnonymity(k)]
+    if l is None and t is None:
+        return promises
+    secret = sensitive if sensitive is not None else _only_sensitive(schema)
+    if schema[secret].role in ("identifier", "quasi"):
+        raise bad_parameter("check", "sensitive", "a column that is neither identifier nor quasi-identifier", secret)
+    if l is not None:
+        if l < 1:
+            raise bad_parameter("check", "l", "a number of at least 1", l)
+        promises.append(LDiversity(l, diversity, secret, c if diversity == "recursive" else None))
+    if t is not None:
+        if not 0 <= t <= 1:
+            raise bad_parameter("check", "t", "between 0 and 1", t)
+        promises.append(TCloseness(t, closeness, secret, tree=_tree(closeness, secret, hierarchies)))
+    return promises
+
+
+def _only_sensitive(schema: Schema) -> str:
+    named = schema.names("sensitive")
+    if len(named) != 1:
+        raise ParameterError("The schema has not exactly one sensitive column. Name one with --sensitive.")
+    return named[0]
+
+
+def _tree(closeness: str, secret: str, folder: Path | None) -> tuple[tuple[str, ...], ...] | None:
+    if closeness != "hierarchical":
+        return None
+    from countervail.core.hierarchy import Hierarchy
+
+    if folder is None:
+        raise ParameterError("The hierarchical distance needs --hierarchies, a folder with <column>.csv files.")
+    return Hierarchy.read(folder / f"{secret}.csv", secret).rows

@@ -1,0 +1,146 @@
+"""How much privacy loss do draws prove? A lower bound on epsilon that holds with a stated confidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from countervail.core.table import Table
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+_CUTS = 400  # sizes of the event that are looked at
+_RERUNS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What draws prove: epsilon is at least `epsilon`, unless something of probability `alpha` has happened.
+
+    The bound rests on one event: it came `hits` times in `draws` draws on one side and `misses` times on the other.
+    """
+
+    epsilon: float
+    alpha: float
+    delta: float
+    draws: int
+    hits: int
+    misses: int
+    forward: bool
+
+    def refutes(self, epsilon: float) -> bool:
+        """Whether a promise of this epsilon is broken."""
+        return self.epsilon > epsilon
+
+    def __str__(self) -> str:
+        side = "table" if self.forward else "neighbour"
+        return (
+            f"epsilon >= {self.epsilon:.3f} with confidence 1 - {self.alpha:g}: an event of the {side} came "
+            f"{self.hits:,} times in {self.draws:,} draws, and {self.misses:,} times on the other side"
+        )
+
+
+def share_below(hits: ArrayLike, n: int, alpha: float) -> Floats:
+    """Clopper and Pearson's lower bound, one-sided."""
+    from scipy.stats import beta
+
+    x = np.asarray(hits, dtype=float)
+    return np.where(x == 0, 0.0, beta.ppf(alpha, np.maximum(x, 1), n - x + 1))
+
+
+def share_above(hits: ArrayLike, n: int, alpha: float) -> Floats:
+    """Clopper and Pearson's upper bound, one-sided."""
+    from scipy.stats import beta
+
+    x = np.asarray(hits, dtype=float)
+    return np.where(x >= n, 1.0, beta.ppf(1 - alpha, x + 1, np.maximum(n - x, 1)))
+
+
+def epsilon_bound(
+    training: tuple[Ints, Ints], fresh: tuple[Ints, Ints], *, alpha: float = 1e-6, delta: float = 0.0
+) -> Evidence:
+    """The bound from outcomes (as numbers 0, 1, ...) on two neighbouring tables.
+
+    The training draws choose, in each direction, the event: outcomes by falling likelihood ratio, as many as give the
+    best bound. The fresh draws alone bound it, each of the four shares at a quarter of `alpha`.
+    """
+    size = 1 + max(int(x.max(initial=0)) for x in (*training, *fresh))
+    chosen, tested = ([np.bincount(x, minlength=size) for x in pair] for pair in (training, fresh))
+    n, best = len(fresh[0]), None
+    for i, j in ((0, 1), (1, 0)):
+        event = _event(chosen[i], chosen[j], len(training[i]), len(training[j]), delta)
+        hits, misses = int(tested[i][event].sum()), int(tested[j][event].sum())
+        low = float(share_below(hits, len(fresh[i]), alpha / 4)) - delta
+        high = float(share_above(misses, len(fresh[j]), alpha / 4))
+        found = math.log(low / high) if low > 0 else -math.inf
+        if best is None or found > best.epsilon:
+            best = Evidence(found, alpha, delta, n, hits, misses, i == 0)
+    assert best is not None
+    return best
+
+
+def _event(a: Ints, b: Ints, n_a: int, n_b: int, delta: float) -> Ints:
+    """The outcomes that tell `a` from `b` best."""
+    order = np.argsort(-np.log((a + 0.5) / (b + 0.5)), kind="stable")
+    cuts = np.unique(np.linspace(0, len(order) - 1, min(len(order), _CUTS)).astype(int))
+    low = share_below(np.cumsum(a[order])[cuts], n_a, 1e-4) - delta
+    high = share_above(np.cumsum(b[order])[cuts], n_b, 1e-4)
+    score = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
+    return order[: int(cuts[int(np.argmax(score))]) + 1]
+
+
+def numbered(*groups: Any) -> list[Ints]:
+    """Outcomes (numbers, rows of a matrix, or anything hashable) as numbers 0, 1, ... common to all groups."""
+    arrays = [np.asarray(g) if not isinstance(g, list) else g for g in groups]
+    if all(isinstance(a, np.ndarray) for a in arrays):
+        stacked = np.concatenate(arrays)
+        axis = 0 if stacked.ndim > 1 else None
+        codes = np.unique(stacked, axis=axis, return_inverse=True)[1].ravel().astype(np.int64)
+        return np.split(codes, np.cumsum([len(a) for a in arrays])[:-1])
+    known: dict[Hashable, int] = {}
+    return [np.array([known.setdefault(o, len(known)) for o in g], dtype=np.int64) for g in arrays]
+
+
+def rerun_evidence(
+    release: Any, table: Table, again: Callable[[Table], Any], *, reruns: int = _RERUNS, alpha: float = 1e-3
+) -> Evidence:
+    """Does the first answer of a release come as often when one record is another? Few reruns: a coarse sieve."""
+    seen = _outcome(release, table)
+    other = _neighbour(release, table)
+    hits, misses = (sum(_outcome(again(t), table) == seen for _ in range(reruns)) for t in (table, other))
+    low, high = float(share_below(hits, reruns, alpha / 2)), float(share_above(misses, reruns, alpha / 2))
+    bound = math.log(low / high) if low > 0 else -math.inf
+    return Evidence(bound, alpha, 0.0, reruns, hits, misses, True)
+
+
+def _outcome(release: Any, table: Table) -> Hashable:
+    """The first explanation, or how many released rows equal the table's first record."""
+    if hasattr(release, "counterfactuals"):
+        at = int(np.flatnonzero((release.status != "already_favourable").to_numpy())[0])
+        return tuple(str(v) for v in release.counterfactuals.iloc[at])
+    rows = release.to_frame()
+    names = [n for n in table.schema.features if n in rows.columns]
+    first = table.frame[names].iloc[0]
+    return int((rows[names].astype(object) == first.astype(object)).all(axis=1).sum())
+
+
+def _neighbour(release: Any, table: Table) -> Table:
+    """The table where the record most like the first answer has become the record least like it."""
+    from dataclasses import replace
+
+    features = table.features.astype(object)
+    model = table.frame.iloc[0]
+    if hasattr(release, "counterfactuals"):
+        model = release.counterfactuals[release.status != "already_favourable"].iloc[0]
+    alike = sum((features[n] == model[n]).to_numpy(dtype=int) for n in features.columns)
+    frame = table.frame.copy()
+    near, far = int(np.argmax(alike)), int(np.argmin(alike))
+    for name in features.columns:
+        frame.iloc[near, frame.columns.get_loc(name)] = frame[name].iloc[far]
+    return replace(table, frame=frame)

@@ -1,0 +1,193 @@
+"""Finite public domains: every declared column as a short list of values, and rows as positions in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.schema import Column
+from countervail.core.table import Table
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+LEVELS = 101  # cells of a numeric domain that declares none
+_UNIT = 1 << 30  # a distance of one, as a whole number
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Axis:
+    """The public values of one column by position; the last stands for "missing" where that is a level of its own.
+
+    Everything here follows from the declaration (and from whether the column is stored as a category): neither the
+    values nor the dtype tell anything about the rows.
+    """
+
+    column: Column
+    values: tuple[Any, ...]
+    dtype: Any
+    missing: bool = False
+
+    @classmethod
+    def of(cls, column: Column, stored: Any, missing: bool) -> Self:
+        """The axis of a declared column; `stored` is the dtype of the table's column."""
+        if column.type == "numeric":
+            assert column.domain is not None
+            values, whole = _cells(column.domain)
+            return cls(column, values, np.dtype(np.int64 if whole else np.float64))
+        values = tuple(column.values or ())
+        if isinstance(stored, pd.CategoricalDtype):
+            return cls(column, values, pd.CategoricalDtype(list(values), ordered=stored.ordered), missing)
+        plain = pd.Series(list(values)).dtype
+        nullable = {"i": "Int64", "b": "boolean"}.get(plain.kind) if missing else None
+        return cls(column, values, pd.api.types.pandas_dtype(nullable) if nullable else plain, missing)
+
+    def __len__(self) -> int:
+        return len(self.values) + self.missing
+
+    @property
+    def numeric(self) -> bool:
+        """Whether positions stand for numbers."""
+        return self.column.type == "numeric"
+
+    @property
+    def ordered(self) -> bool:
+        """Whether near positions stand for near values."""
+        return self.column.type != "categorical" and not self.missing
+
+    @property
+    def default(self) -> int:
+        """The position that stands for whatever has no place on the axis: the middle of an order, the first label."""
+        return len(self.values) // 2 if self.column.type != "categorical" else 0
+
+    def codes(self, values: pd.Series) -> Ints:
+        """The position nearest to each value. Numbers beyond the ends go to the ends; the rest to its default."""
+        if self.numeric:
+            numbers = values.to_numpy(dtype=float, na_value=np.nan)
+            cells = np.asarray(self.values, dtype=float)
+            codes = np.searchsorted((cells[1:] + cells[:-1]) / 2, numbers, side="right")
+            return np.where(np.isnan(numbers), self.default, codes).astype(np.int64)
+        found: Ints = pd.Index(list(self.values), dtype=object).get_indexer(pd.Index(values.astype(object)))
+        absent = len(self.values) if self.missing else self.default
+        return np.where(values.isna().to_numpy(), absent, np.where(found < 0, self.default, found)).astype(np.int64)
+
+    def series(self, codes: Ints) -> pd.Series:
+        """The values at these positions, always in the same dtype."""
+        if isinstance(self.dtype, pd.CategoricalDtype):
+            held = np.where(codes < len(self.values), codes, -1)
+            return pd.Series(pd.Categorical.from_codes(held, dtype=self.dtype))
+        every = pd.Series([*self.values, *([None] if self.missing else [])], dtype=self.dtype)
+        return every.take(codes).reset_index(drop=True)
+
+    def numbers(self) -> Floats:
+        """What an :class:`Encoder` fitted to this axis makes of each position: the number, or the position itself."""
+        return np.asarray(self.values, dtype=float) if self.numeric else np.arange(len(self), dtype=float)
+
+    def distances(self, x: Floats) -> Ints:
+        """HEOM terms from each number or position to every position of the axis, as whole numbers of 2**-30."""
+        if self.column.type == "categorical":
+            return np.where(x[:, None] != np.arange(len(self)), _UNIT, 0).astype(np.int64)
+        at = np.asarray(self.values, dtype=float) if self.numeric else np.arange(len(self.values), dtype=float)
+        span = float(at[-1] - at[0]) or 1.0
+        near = np.rint(np.minimum(np.abs(x[:, None] - at) / span, 1.0) * _UNIT).astype(np.int64)
+        if self.numeric:
+            return near
+        absent = (x < 0) | (x >= len(at))  # a missing level lies 1 from any other
+        near[absent] = _UNIT
+        if self.missing:
+            near = np.column_stack([near, np.where(x == len(at), 0, _UNIT)])
+        return near
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Grid:
+    """The public domain of a table's feature columns, as a product of short axes.
+
+    Examples
+    --------
+    >>> import pandas as pd, countervail as cv
+    >>> df = pd.DataFrame({"age": [30, 41], "job": ["cook", "nurse"]})
+    >>> t = cv.Table.from_frame(df, domains={"age": (18, 80), "job": ["cook", "nurse", "clerk"]})
+    >>> grid = Grid.of(t, "Example")
+    >>> grid.sizes.tolist(), grid.codes(t.features).tolist()
+    ([63, 3], [[12, 0], [23, 1]])
+    """
+
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def of(cls, table: Table, owner: str, missing: Sequence[str] = ()) -> Self:
+        """The grid of a table whose every feature has a declared domain; `missing` names columns with that level."""
+        schema = table.schema
+        bare = [n for n in schema.features if schema[n].domain is None and schema[n].levels is None]
+        if bare:
+            raise SchemaError(
+                f"{owner} adds noise over public domains, but these columns declare none: {bare}. Pass domains={{...}} "
+                f"to Table.from_frame or add them to the schema, from what is publicly known; a domain read off the "
+                f"rows would give them away."
+            )
+        labels = [n for n in schema.features if schema[n].type != "numeric"]
+        if isinstance(missing, str) or not set(missing) <= set(labels):
+            must = f"a list of ordinal or categorical columns, among {labels}"
+            raise bad_parameter(owner, "missing", must, missing if isinstance(missing, str) else list(missing))
+        empty = [n for n in labels if not schema[n].values]
+        if empty:
+            raise SchemaError(f"The domains of these columns hold no value: {empty}.")
+        return cls(tuple(Axis.of(schema[n], table.frame[n].dtype, n in missing) for n in schema.features))
+
+    @property
+    def sizes(self) -> Ints:
+        """How many positions each axis has."""
+        return np.array([len(a) for a in self.axes], dtype=np.int64)
+
+    @property
+    def ordered(self) -> NDArray[np.bool_]:
+        """Which axes have an order."""
+        return np.array([a.ordered for a in self.axes], dtype=bool)
+
+    @property
+    def default(self) -> Ints:
+        """A public record that stands for no record."""
+        return np.array([a.default for a in self.axes], dtype=np.int64)
+
+    def codes(self, frame: pd.DataFrame) -> Ints:
+        """Rows as positions, each on its own: what one row becomes does not depend on any other."""
+        return np.column_stack([a.codes(frame[a.column.name]) for a in self.axes])
+
+    def frame(self, codes: Ints) -> pd.DataFrame:
+        """Positions as rows of values."""
+        return pd.DataFrame({a.column.name: a.series(codes[:, j]) for j, a in enumerate(self.axes)}, copy=False)
+
+    def numbers(self) -> Floats:
+        """Axis x position: the encoder's number of each position (zero beyond the end of a short axis)."""
+        out = np.zeros((len(self.axes), int(self.sizes.max())))
+        for j, axis in enumerate(self.axes):
+            out[j, : len(axis)] = axis.numbers()
+        return out
+
+    def distances(self, queries: Floats) -> Ints:
+        """Query x axis x position: HEOM terms with public ranges. Whole numbers, so that no sum depends on its order."""
+        out = np.zeros((len(queries), len(self.axes), int(self.sizes.max())), dtype=np.int64)
+        for j, axis in enumerate(self.axes):
+            out[:, j, : len(axis)] = axis.distances(queries[:, j])
+        return out
+
+
+def _cells(domain: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+    """The cells of a numeric domain, and whether they are whole numbers (as bounds given as whole numbers ask for)."""
+    low, high = domain[0], domain[1]
+    whole = isinstance(low, int) and isinstance(high, int)
+    levels = int(domain[2]) if len(domain) == 3 else min(LEVELS, high - low + 1) if whole else LEVELS
+    if low == high:
+        levels = 1
+    whole = whole and levels <= high - low + 1
+    steps = max(levels - 1, 1)
+    if whole:  # in whole numbers throughout, rounding halves up
+        return tuple(low + (2 * i * (high - low) + steps) // (2 * steps) for i in range(levels)), True
+    cells = np.linspace(low, high, levels)
+    return tuple(float(v) for v in cells), False

@@ -1,0 +1,152 @@
+"""A published file as it is found: rows grouped by equal quasi-identifier cells, whoever wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.conform import conform_column
+from countervail.core.errors import SchemaError
+from countervail.core.files import read_frame
+from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
+from countervail.core.schema import Schema
+from countervail.core.tuples import column_numbers, row_numbers
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PublishedFile:
+    """The rows of a file, grouped by the text of their quasi-identifiers; a missing cell equals a missing one only."""
+
+    frame: pd.DataFrame
+    schema: Schema
+
+    @classmethod
+    def read(cls, path: str | Path, schema: Schema) -> PublishedFile:
+        """Read a .csv, .csv.gz or .parquet file that holds at least the schema's quasi-identifiers."""
+        return cls.of(read_frame(path), schema)
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, schema: Schema) -> PublishedFile:
+        """Take the rows of a frame."""
+        quasi = schema.names("quasi")
+        if not quasi:
+            raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
+        twice = sorted({str(n) for n in frame.columns[frame.columns.duplicated()]})
+        if twice:
+            raise SchemaError(f"Column names must be unique. Repeated in the release: {twice}.")
+        if lost := [n for n in quasi if n not in frame.columns]:
+            raise SchemaError(f"The release lacks quasi-identifiers that the schema names: {lost}.")
+        if frame.empty:
+            raise SchemaError("The release has no rows.")
+        cells = {n: _normal_column(frame[n]) for n in quasi}
+        return cls(frame.assign(**cells).reset_index(drop=True), schema)
+
+    def classes(self) -> NDArray[np.int64]:
+        """A number for each row, equal where all quasi-identifier cells are."""
+        return pd.factorize(row_numbers(column_numbers(self.frame, self.schema.names("quasi"))))[0].astype(np.int64)
+
+    def column(self, name: str) -> pd.Series:
+        """A column as it stands in the file; levels get their declared spelling."""
+        if name not in self.frame.columns:
+            raise SchemaError(f"The release has no column {name!r}. It has {list(self.frame.columns)}.")
+        values: pd.Series = self.frame[name]
+        declared = name in self.schema and self.schema[name].levels is not None
+        return conform_column(values, self.schema[name])[0] if declared else values
+
+    @property
+    def identifiers(self) -> list[str]:
+        """Identifiers that should not be there."""
+        return [n for n in self.schema.names("identifier") if n in self.frame.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One question about a release: what was asked, what it reaches, and how much of it fails."""
+
+    claim: str
+    holds: bool
+    reached: float
+    classes: int
+    failing_classes: int
+    failing_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdict as plain JSON data."""
+        return asdict(self)
+
+
+def examine(published: PublishedFile, promise: Guarantee) -> Verdict:
+    """Whether one promise holds for a release, with the classes that break it as counts."""
+    classes = published.classes()
+    failing = promise.failing(published)
+    sizes = np.bincount(classes)
+    if isinstance(promise, KAnonymity):
+        reached = float(sizes.min())
+    elif isinstance(promise, LDiversity):
+        values = promise.reached(published)
+        reached = float(values.max() if promise.kind == "recursive" else values.min())
+    elif isinstance(promise, TCloseness):
+        reached = float(promise.reached(published).max())
+    else:
+        raise SchemaError(f"There is no way to count {promise.claim} on a release alone.")
+    lost = int(sizes[failing].sum())
+    return Verdict(promise.claim, not failing.any(), reached, len(sizes), int(failing.sum()), lost)
+
+
+def normal_cell(cell: Any) -> Any:
+    """One spelling per cell: `{b, a}` as `{a, b}`, `24.0` as `24`, spaces aside; None for missing.
+
+    Examples
+    --------
+    >>> normal_cell("{b,  a}"), normal_cell(" 24.0 "), normal_cell("24 - 27"), normal_cell(float("nan"))
+    ('{a, b}', '24', '24-27', None)
+    """
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        return "{" + ", ".join(sorted(str(normal_cell(v)) for v in cell)) + "}"
+    if isinstance(cell, Mapping):
+        return "{" + ", ".join(f"{k}: {normal_cell(v)}" for k, v in sorted(cell.items())) + "}"
+    if isinstance(cell, pd.Interval) or not pd.api.types.is_scalar(cell):
+        return str(cell)
+    if pd.isna(cell):
+        return None
+    text = str(cell).strip()
+    if text.startswith("{") and text.endswith("}"):
+        return "{" + ", ".join(sorted(_number(part.strip()) for part in text[1:-1].split(","))) + "}"
+    low, dash, high = text.partition("-")
+    if dash and _is_number(low) and _is_number(high):
+        return f"{_number(low.strip())}-{_number(high.strip())}"
+    return _number(text)
+
+
+def _normal_column(values: pd.Series) -> pd.Series:
+    """Each different cell is read once."""
+    if values.dtype == object:
+        keys = values.map(lambda v: v if isinstance(v, str) or _is_missing(v) else normal_cell(v))
+    else:
+        keys = values
+    codes, kinds = pd.factorize(keys, use_na_sentinel=False)
+    cells = np.empty(len(kinds), dtype=object)
+    cells[:] = [normal_cell(v) for v in kinds]
+    return pd.Series(cells[codes], index=values.index, dtype=object)
+
+
+def _is_missing(value: Any) -> bool:
+    return pd.api.types.is_scalar(value) and bool(pd.isna(value))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(text: str) -> str:
+    return f"{float(text):.15g}" if _is_number(text) and text.lower() not in ("nan", "inf", "-inf") else text

@@ -1,0 +1,141 @@
+"""The page that shows what anonymising a table has kept and what it has blurred."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail import measure
+from countervail.core.cells import cell_text
+from countervail.core.region import Axis, Range
+from countervail.core.release import Release
+from countervail.core.table import Table
+from countervail.report.figures import before_after
+from countervail.report.page import Fact, Page, Section
+
+Floats = NDArray[np.float64]
+_BINS, _SHOWN = 20, 15
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One column before and after: how many people each value or bin holds."""
+
+    name: str
+    values: tuple[str, ...]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    ncp: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnonymizedSummary:
+    """What the page says, as plain data."""
+
+    rows: int
+    classes: int
+    suppressed: int
+    smallest: int
+    average: float
+    ncp: float
+    prosecutor: float
+    marketer: float
+    promise: str
+    caveats: tuple[str, ...]
+    columns: tuple[Spread, ...]
+
+
+def summarize(release: Release, table: Table, *, hide_below: int = 1) -> AnonymizedSummary:
+    """The figures of a release beside its table; original counts below `hide_below` are not told."""
+    sizes = np.bincount(release.classes())
+    risk = measure.release_risk(release)
+    columns = [_spread(axis, release, table, hide_below) for axis in release.regions.axes]
+    return AnonymizedSummary(
+        len(release),
+        len(sizes),
+        release.suppressed,
+        int(sizes.min()),
+        float(sizes.mean()),
+        float(measure.ncp(release, table=table).mean()),
+        risk.prosecutor,
+        risk.marketer,
+        str(release.guarantee),
+        release.caveats,
+        tuple(columns),
+    )
+
+
+def anonymized_page(summary: AnonymizedSummary, title: str = "An anonymised table") -> Page:
+    """Figures first, then each column before and after."""
+    facts = [
+        Fact(f"{summary.classes:,}", "classes of people who share their published quasi-identifiers"),
+        Fact(f"{summary.smallest:,}", f"people in the smallest class; {summary.average:.1f} on average"),
+        Fact(f"{summary.ncp:.1%}", "of the information in the quasi-identifiers is lost (NCP)"),
+        Fact(f"{summary.prosecutor:.1%}", "highest chance of finding one person again"),
+        Fact(f"{summary.marketer:.1%}", "of all people would be matched rightly by guessing"),
+    ]
+    lead = f"{summary.rows:,} rows are released, {summary.suppressed:,} are suppressed."
+    sections = [Section("What it costs and what it hides", facts=facts)]
+    for column in summary.columns:
+        picture = before_after(column.values, column.before, column.after, column.name)
+        caption = (
+            f"{column.name}: rows of the original, and of the release with each class spread evenly over its range or "
+            f"set. NCP {column.ncp:.1%}."
+        )
+        sections.append(Section(column.name, picture=picture, caption=caption))
+    note = "Bars of the original that stand for fewer people than a class must hold are left out."
+    return Page(title, lead, sections, summary.promise, " ".join([*summary.caveats, note]))
+
+
+def _spread(axis: Axis, release: Release, table: Table, hide_below: int) -> Spread:
+    weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
+    values = table.frame[axis.name]
+    if isinstance(axis, Range):
+        names, before, after = _bins(axis, weights, values)
+    else:
+        names, before, after = _values(axis.known, axis.member, weights, values)
+    shown = np.where(before < hide_below, 0.0, before)
+    one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
+    return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()))
+
+
+def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], Floats, Floats]:
+    """Rows per bin; a class's rows lie evenly over its range."""
+    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    inside = numbers[np.isfinite(numbers)]
+    distinct = np.unique(inside)
+    if axis.whole and len(distinct) and distinct[-1] - distinct[0] < _BINS:
+        edges = np.arange(distinct[0] - 0.5, distinct[-1] + 1)
+    else:
+        edges = np.histogram_bin_edges(inside, _BINS) if len(inside) else np.array([0.0, 1.0])
+    before = np.histogram(inside, edges)[0].astype(float)
+    pad = 0.5 if axis.whole else 0.0
+    low, high = axis.low - pad, axis.high + pad
+    some = np.isfinite(low)
+    low, high, mass = low[some], high[some], weights[some]
+    width = np.maximum(high - low, 1e-12)
+    left, right = np.maximum(low[:, None], edges[:-1]), np.minimum(high[:, None], edges[1:])
+    share = np.clip(right - left, 0, None) / width[:, None]
+    point = high <= low
+    share[point] = np.eye(len(edges) - 1)[np.clip(np.searchsorted(edges, low[point], "right") - 1, 0, len(edges) - 2)]
+    total = share.sum(axis=1, keepdims=True)
+    after = (mass[:, None] * np.divide(share, total, out=np.zeros_like(share), where=total > 0)).sum(axis=0)
+    names = [f"{(a + b) / 2:.4g}" if not axis.whole else f"{np.ceil(a):.0f}" for a, b in pairwise(edges)]
+    return names, before, after
+
+
+def _values(
+    known: tuple[object, ...], member: NDArray[np.bool_], weights: Floats, values: pd.Series
+) -> tuple[list[str], Floats, Floats]:
+    """Rows per value, the most frequent first; a class's rows lie evenly over its set."""
+    share = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    after = weights @ share
+    counts = values.value_counts(dropna=False)
+    held = {None if pd.isna(v) else v: float(n) for v, n in counts.items()}  # type: ignore[call-overload]
+    before = np.array([held.get(v, 0.0) for v in known])
+    order = np.argsort(-before, kind="stable")[:_SHOWN]
+    return [cell_text(known[i]) for i in order], before[order], after[order]

@@ -1,0 +1,207 @@
+"""Rules as scikit-learn classifiers: MLEM2 (precise rules) and LERS (imprecise ones, publishable with k)."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from countervail.core.errors import bad_parameter
+from countervail.core.release import Release
+from countervail.core.schema import Schema
+from countervail.core.table import Table
+from countervail.rules._votes import conditions, votes
+from countervail.rules.induce import SEMANTICS, Inducer, Semantics, check_classes
+from countervail.rules.learning import coded_rows, frame_of, target_of, value_table
+from countervail.rules.ruleset import Rules
+from countervail.rules.values import Floats
+
+Ties = Literal["first", "last"]
+
+
+class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Learns rules and lets them vote. A subclass writes `_induce`."""
+
+    semantics: Semantics
+    ties: Ties
+    schema: Schema | None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn rules from a DataFrame and its classes, or from a Table or Release and its target.
+
+        Cells of X may be plain values, closed `pd.Interval`s or frozensets, and labels frozensets of classes: a table
+        of patterns is training data like any other. Types follow the dtypes (numbers; ordered categories; anything
+        else is nominal) unless `schema` says otherwise.
+        """
+        owner = type(self).__name__
+        self._check_parameters()
+        frame = frame_of(X, owner)
+        schema, target = self.schema, str(getattr(y, "name", None) or "class")
+        if isinstance(X, (Table, Release)):
+            schema = schema or X.schema
+            target = schema.target or "class"
+            y = target_of(X, owner) if y is None else y
+        if y is None:
+            raise bad_parameter(owner, "y", "given with a frame", None)
+        table = value_table(frame, y, schema, owner)
+        self.classes_: NDArray[Any] = np.array(table.classes)
+        self.feature_names_in_ = np.array(table.names, dtype=object)
+        self.n_features_in_ = len(table.names)
+        self.rules_ = self._induce(Inducer(table, self.semantics, target))
+        held = (table.decisions[:, None] >> np.arange(len(table.classes), dtype=np.uint64)) & np.uint64(1)
+        shares = (table.weight[:, None] * held / held.sum(axis=1, keepdims=True)).sum(axis=0)
+        self.shares_: Floats = shares / shares.sum()
+        return self
+
+    def scores(self, X: Any) -> Floats:
+        """What the rules vote for each class; the classes' shares in training where no rule even partly matches."""
+        check_is_fitted(self, "rules_")
+        rows = coded_rows(frame_of(X, type(self).__name__), self.rules_.attributes, type(self).__name__)
+        weight = (self.rules_.support * self.rules_.specificity).astype(float)
+        cast: Floats = votes(rows, conditions(self.rules_), weight, self.rules_.conclusions, len(self.classes_))
+        cast[cast.sum(axis=1) == 0] = self.shares_
+        return np.round(cast, 9)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The votes as shares. They rank classes; they are no calibrated probabilities."""
+        cast = self.scores(X)
+        shares: Floats = cast / cast.sum(axis=1, keepdims=True)
+        return shares
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with most votes; of equals the first, or the last."""
+        cast = self.scores(X)
+        if self.ties == "first":
+            return self.classes_[cast.argmax(axis=1)]
+        return self.classes_[cast.shape[1] - 1 - cast[:, ::-1].argmax(axis=1)]
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rules: condition, conclusion, support, strength, specificity."""
+        check_is_fitted(self, "rules_")
+        return self.rules_.to_frame()
+
+    @abstractmethod
+    def _induce(self, inducer: Inducer) -> Rules: ...
+
+    def _check_parameters(self) -> None:
+        owner = type(self).__name__
+        if self.semantics not in SEMANTICS:
+            raise bad_parameter(owner, "semantics", f"one of {SEMANTICS}", self.semantics)
+        if self.ties not in ("first", "last"):
+            raise bad_parameter(owner, "ties", "'first' or 'last'", self.ties)
+        if self.schema is not None and not isinstance(self.schema, Schema):
+            raise bad_parameter(owner, "schema", "None or a Schema", type(self.schema).__name__)
+
+
+class MLEM2(RuleClassifier):
+    """Minimal rules for each class by MLEM2, voting by LERS.
+
+    Parameters
+    ----------
+    semantics : {"strict", "overlap", "paper"}
+        When a rule of a table with value sets is valid; ordinary tables: no difference.
+    ties : {"first", "last"}
+        Which of equally voted classes wins.
+    schema : Schema, optional
+        Types and levels of the columns, where the dtypes do not tell them.
+
+    Notes
+    -----
+    *Threat model*: none. Precise rules may speak of one person: look at them, do not hand them out. `LERS(k=...)` learns
+    rules that can be. Missing labels are values of their own; missing numbers are an error in training and match no
+    condition later, as do values that training never had.
+
+    References
+    ----------
+    Grzymala-Busse: MLEM2, discretization during rule induction (2003).
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> print(cv.MLEM2().fit(cv.load("toy_evaluation")).rules_[0])
+    If sex is male and occupation is salesman then evaluation is high.
+    """
+
+    def __init__(
+        self, *, semantics: Semantics = "strict", ties: Ties = "first", schema: Schema | None = None
+    ) -> None:
+        self.semantics = semantics
+        self.ties = ties
+        self.schema = schema
+
+    def _induce(self, inducer: Inducer) -> Rules:
+        return inducer.precise()
+
+
+class LERS(RuleClassifier):
+    """Imprecise rules, which conclude one of several classes, voting by LERS; with `k`, only well supported ones.
+
+    Parameters
+    ----------
+    k : int
+        How many rows must support a rule. 1: all rules; where precise rules leave rows open, unions of classes follow.
+        From 2 on, rules of fewer rows are withheld and a row is open until the rules that cover it agree on its class
+        alone. A class with fewer than k rows gets no rule of its own.
+    max_union : int, optional
+        The largest union of classes. By default all but one; above 10 classes a cap is set and a warning says which;
+        above 16 it must be given.
+    semantics, ties, schema
+        As for `MLEM2`.
+
+    Notes
+    -----
+    *Threat model*: someone who sees the rules and holds a register of everybody's attributes. At least k people match
+    every rule published. Several rules together can still point at fewer: people are not promised to hide in what
+    rules have in common.
+
+    References
+    ----------
+    Inuiguchi, Hamakawa, Ubukata: Imprecise rules for data privacy (2015).
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> table = cv.load("toy_evaluation")
+    >>> rules = cv.LERS(k=2).fit(table.features, table.target).rules_
+    >>> print(rules.to_text().splitlines()[1])
+    If domicile is Fukuoka then evaluation is high or medium. (2 rows)
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int = 1,
+        max_union: int | None = None,
+        semantics: Semantics = "strict",
+        ties: Ties = "first",
+        schema: Schema | None = None,
+    ) -> None:
+        self.k = k
+        self.max_union = max_union
+        self.semantics = semantics
+        self.ties = ties
+        self.schema = schema
+
+    def _induce(self, inducer: Inducer) -> Rules:
+        table = inducer.table
+        if self.k > table.rows:
+            raise bad_parameter("LERS", "k", f"at most the number of rows, {table.rows}", self.k)
+        cap = check_classes(table, self.max_union, "LERS")
+        if cap is not None and self.max_union is None:
+            warnings.warn(
+                f"{len(table.classes)} classes have too many unions: only those of up to {cap} classes are tried. "
+                f"Set max_union to choose.",
+                stacklevel=3,
+            )
+        return inducer.imprecise(cap) if self.k == 1 else inducer.supported(self.k, cap)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
+            raise bad_parameter("LERS", "k", "a whole number of at least 1", self.k)

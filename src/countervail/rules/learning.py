@@ -1,0 +1,136 @@
+"""From what a user holds (a frame, a table, a release) to a value-set table, and from rows to the numbers rules match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.cells import is_missing
+from countervail.core.conform import conform_column
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.region import Regions
+from countervail.core.release import Release
+from countervail.core.schema import Column, Schema, Type
+from countervail.core.table import Table, to_pandas
+from countervail.rules.values import MAX_CLASSES, Attribute, Floats, ValueTable
+
+
+def value_table(frame: pd.DataFrame, labels: Iterable[Any], schema: Schema | None, owner: str) -> ValueTable:
+    """The value-set table of a frame: ordinary rows, or cells with intervals and sets."""
+    y = [v.item() if isinstance(v, np.generic) else v for v in labels]
+    if len(y) != len(frame):
+        raise bad_parameter(owner, "y", f"as long as X, {len(frame)} rows", f"{len(y)} labels")
+    classes = _classes(y, owner)
+    if twice := sorted({str(c) for c in frame.columns[frame.columns.duplicated()]}):
+        raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
+    columns = tuple(_column(frame[n], str(n), schema) for n in frame.columns)
+    features = Schema(columns)
+    if not any(_has_cells(frame[n]) for n in frame.columns):
+        parts = [_plain_column(frame[c.name], c, owner) for c in columns]
+        return ValueTable.from_rows([a for a, _ in parts], np.array([v for _, v in parts]), y, classes)
+    records: Any = frame.astype(object).to_dict("records")
+    return ValueTable.from_regions(Regions.from_cells(records, features), y, classes, features)
+
+
+def coded_rows(frame: pd.DataFrame, attributes: Sequence[Attribute], owner: str) -> Floats:
+    """Rows as the numbers that rules are matched with; a value that training never had matches no condition."""
+    if missing := [a.name for a in attributes if a.name not in frame.columns]:
+        raise SchemaError(f"The rows given to {owner} lack these columns: {missing}.")
+    out = np.empty((len(frame), len(attributes)))
+    for j, a in enumerate(attributes):
+        out[:, j] = _codes(frame[a.name], a, owner)
+    return out
+
+
+def _plain_column(values: pd.Series, column: Column, owner: str) -> tuple[Attribute, Floats]:
+    """How an ordinary column takes part; levels with missing values have no order and count as plain values."""
+    values, column = conform_column(values, column)
+    if column.type == "numeric":
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        if np.isnan(numbers).any():
+            hint = "Impute or drop them first; categorical and ordinal columns may hold missing values."
+            raise SchemaError(f"The 'X' given to {owner} has missing numbers in column '{column.name}'. {hint}")
+        return Attribute(column.name, True, whole=pd.api.types.is_integer_dtype(values.dtype)), numbers
+    known = column.values
+    if known is None and isinstance(values.dtype, pd.CategoricalDtype):
+        known = tuple(values.dtype.categories.tolist())
+    if known is None:
+        known = tuple(sorted(pd.unique(values.dropna()).tolist(), key=lambda v: (type(v).__name__, v)))
+    holes = bool(values.isna().any())
+    a = Attribute(column.name, column.type == "ordinal" and not holes, (*known, None) if holes else known)
+    return a, _codes(values, a, owner)
+
+
+def _codes(values: pd.Series, a: Attribute, owner: str) -> Any:
+    if _has_cells(values):
+        raise SchemaError(f"{owner} classifies plain rows, but column '{a.name}' holds intervals or sets.")
+    if not a.known:
+        try:
+            return pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
+        except (ValueError, TypeError):
+            raise SchemaError(f"Column '{a.name}' was numeric in training but is not in the rows.") from None
+    place = {v: i for i, v in enumerate(a.known)}
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        raw, kinds = values.cat.codes.to_numpy(), values.dtype.categories.tolist()
+    else:
+        raw, found = pd.factorize(values)
+        kinds = found.tolist()
+    table = np.array([*(place.get(v, -1) for v in kinds), place.get(None, -1)], dtype=float)
+    codes = table[raw]
+    return np.where(codes < 0, np.nan, codes) if a.ordered else codes
+
+
+def _classes(labels: list[Any], owner: str) -> tuple[Any, ...]:
+    kinds = set(labels)
+    flat = {v for kind in kinds for v in (kind if isinstance(kind, frozenset) else (kind,))}
+    if any(is_missing(v) for v in flat) or frozenset() in kinds:
+        raise bad_parameter(owner, "y", "complete: every row has a class", "missing labels", "Drop those rows first.")
+    if len(flat) < 2:
+        hint = "There is nothing to tell apart."
+        raise bad_parameter(owner, "y", "of at least two classes", f"{len(flat)} class", hint)
+    if len(flat) > MAX_CLASSES:
+        hint = "Merge rare classes, or bin a numeric target."
+        raise bad_parameter(owner, "y", f"of at most {MAX_CLASSES} classes", f"{len(flat)} classes", hint)
+    return tuple(sorted(flat, key=lambda v: (type(v).__name__, v)))
+
+
+def _column(values: pd.Series, name: str, schema: Schema | None) -> Column:
+    if schema is not None and name in schema:
+        c = schema[name]
+        return Column(name, c.type, "attribute", None if c.type == "numeric" else c.domain, c.levels)
+    dtype = values.dtype
+    kind: Type = "categorical"
+    if isinstance(dtype, pd.CategoricalDtype):
+        return Column(name, "ordinal", levels=tuple(dtype.categories)) if dtype.ordered else Column(name)
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
+        kind = "numeric"
+    elif dtype == object and any(isinstance(v, pd.Interval) for v in values):
+        kind = "numeric"
+    return Column(name, kind)
+
+
+def _has_cells(values: pd.Series) -> bool:
+    return bool(values.dtype == object) and any(isinstance(v, (pd.Interval, frozenset)) for v in values)
+
+
+def frame_of(X: Any, owner: str) -> pd.DataFrame:
+    """The features as a pandas frame with at least one row and column."""
+    if isinstance(X, (Table, Release)):
+        whole = X.frame if isinstance(X, Table) else X.to_frame()
+        frame = whole[[n for n in X.schema.features if n in whole.columns]]
+    else:
+        frame = to_pandas(X, owner, "X")
+    if not len(frame) or not len(frame.columns):
+        raise bad_parameter(owner, "X", "a frame with at least one row and one column", f"{frame.shape}")
+    return frame
+
+
+def target_of(X: Table | Release, owner: str) -> pd.Series:
+    """The classes of a table, or the sets of classes of a release."""
+    if X.schema.target is None:
+        raise bad_parameter(owner, "y", "given where the table has no target", None)
+    target: pd.Series = X.frame[X.schema.target] if isinstance(X, Table) else X.to_frame()[X.schema.target]
+    return target
