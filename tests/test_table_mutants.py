@@ -30,7 +30,7 @@ class PromisesDiversity(Mutant):
 
 class PromiseFromData(Mutant):
     def guarantee(self):
-        return KAnonymity(2 + len(self.table_) % 2) if hasattr(self, "table_") else KAnonymity(2)
+        return KAnonymity(2 + int(self.table_.frame["age"].sum()) % 4) if hasattr(self, "table_") else KAnonymity(2)
 
 
 class KeepsOrder(Mutant):

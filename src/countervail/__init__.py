@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 from countervail import data as data
 from countervail.core.errors import BudgetError, CountervailError, PrivacyWarning, SchemaError
 from countervail.core.explanation import Explanation, Explanations
-from countervail.core.guarantee import AllOf, KAnonymity, KCommonality, LDiversity, NoGuarantee, TCloseness
+from countervail.core.guarantee import (
+    AllOf,
+    DifferentialPrivacy,
+    KAnonymity,
+    KCommonality,
+    LDiversity,
+    NoGuarantee,
+    TCloseness,
+)
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Region, Regions
 from countervail.core.release import Release
@@ -19,19 +27,27 @@ if TYPE_CHECKING:
     from countervail import measure as measure
     from countervail.explain import NICE as NICE
     from countervail.protect import CFK as CFK
+    from countervail.protect import DPTable as DPTable
     from countervail.protect import KCommonPatterns as KCommonPatterns
     from countervail.protect import Mondrian as Mondrian
+    from countervail.protect import NoisyCounterfactual as NoisyCounterfactual
+    from countervail.protect import PrivateHistograms as PrivateHistograms
+    from countervail.protect import PrivateNeighbours as PrivateNeighbours
     from countervail.rules import LERS as LERS
     from countervail.rules import MLEM2 as MLEM2
 
 # What needs scikit-learn or numba is imported when first used: `import countervail` stays quick.
 _LATER = {
     "CFK": "countervail.protect",
+    "DPTable": "countervail.protect",
     "KCommonPatterns": "countervail.protect",
     "LERS": "countervail.rules",
     "MLEM2": "countervail.rules",
     "Mondrian": "countervail.protect",
     "NICE": "countervail.explain",
+    "NoisyCounterfactual": "countervail.protect",
+    "PrivateHistograms": "countervail.protect",
+    "PrivateNeighbours": "countervail.protect",
     "attack": "countervail.attack",
     "measure": "countervail.measure",
 }
@@ -45,6 +61,8 @@ __all__ = [
     "BudgetError",
     "Column",
     "CountervailError",
+    "DPTable",
+    "DifferentialPrivacy",
     "Explanation",
     "Explanations",
     "Hierarchy",
@@ -54,8 +72,11 @@ __all__ = [
     "LDiversity",
     "Mondrian",
     "NoGuarantee",
+    "NoisyCounterfactual",
     "Phrases",
     "PrivacyWarning",
+    "PrivateHistograms",
+    "PrivateNeighbours",
     "Region",
     "Regions",
     "Release",

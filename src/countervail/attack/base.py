@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,11 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from countervail.attack._released import Published
 from countervail.core.errors import SchemaError, bad_parameter
-from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains
 from countervail.core.rng import generator
-from countervail.core.stats import Estimate, clopper_pearson
+from countervail.core.stats import Estimate, clopper_pearson, mean_interval
 from countervail.core.table import Table
 from countervail.core.tuples import distinct_rows
 
@@ -25,17 +26,40 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Knowledge:
-    """What the adversary brings: the quasi-identifiers of the targets, and a register of people."""
+    """What the adversary brings: some columns of the targets, the same of a register of people, what is looked for.
+
+    `domains` holds the values that a column can have, which are taken to be public.
+    """
 
     targets: pd.DataFrame
     register: pd.DataFrame
+    secret: tuple[str, ...] = ()
+    domains: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One way to attack: which columns are known, and which are looked for."""
+
+    known: tuple[str, ...]
+    secret: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scored:
+    """One plan carried out: what was known of each person, the truth, and person x column, what was guessed right."""
+
+    known: Knowledge
+    truth: pd.DataFrame
+    right: Bools
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AttackResult:
     """Success on members, on people who were never in the data, and by guessing blindly.
 
-    `set_sizes` holds, for each thing released, how many people of the register it may speak of.
+    `set_sizes` holds, for each thing released, how many people of the register it may speak of. `detail` holds further
+    figures of some attacks.
     """
 
     attack: str
@@ -43,6 +67,7 @@ class AttackResult:
     controls: Estimate
     baseline: Estimate
     set_sizes: Ints
+    detail: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def excess(self) -> float:
@@ -71,6 +96,7 @@ class AttackResult:
             "excess": self.excess,
             "exposed": self.exposed.to_dict(),
             "set_sizes": dict(zip(*(v.tolist() for v in np.unique(self.set_sizes, return_counts=True)))),
+            "detail": {name: figure.to_dict() for name, figure in self.detail.items()},
         }
 
 
@@ -97,34 +123,72 @@ class _Attack(BaseEstimator, ABC):
 
 
 class ReleaseAttack(_Attack):
-    """Works on what was released. A subclass writes `guess` and `sizes`; the base hides, draws and scores."""
+    """Works on what was released: explanations or a table. A subclass writes `guess` and `sizes`.
+
+    The base hides the secret columns, draws and scores. With `joint`, success means that every secret column is right;
+    otherwise each column counts, and the interval is over people, whose attacks are not independent of each other.
+    """
+
+    joint: ClassVar[bool] = True
 
     def __init__(self, *, n_targets: int | None = None, random_state: int = 0) -> None:
         self.n_targets = n_targets
         self.random_state = random_state
 
-    def run(self, release: Explanations, table: Table, control: Table) -> AttackResult:
+    def run(self, release: Published, table: Table, control: Table) -> AttackResult:
         """Attack the people of `table`, and as a control those of `control`, who were never in it."""
-        quasi, secret = table.schema.names("quasi"), self.secrets(table)
-        if not quasi or not secret:
-            raise SchemaError(f"{type(self).__name__} needs quasi-identifiers and at least one attribute besides them.")
+        plans = self.plans(table)
         outside = release.without_audit()
         register = self.register(table, control)
         inside, strangers = self._drawn(table), self._drawn(control)
+        domains = {n: _values(table.frame[n]) for n in sorted({n for p in plans for n in (*p.known, *p.secret)})}
 
-        def hits(people: pd.DataFrame) -> Estimate:
-            guesses = self.guess(outside, Knowledge(people[quasi].reset_index(drop=True), register))
-            return clopper_pearson(int(_equal(guesses, people[secret]).sum()), len(people))
+        def carried_out(people: pd.DataFrame) -> list[Scored]:
+            return [self._score(outside, plan, people, register, domains) for plan in plans]
 
-        kinds, counts = distinct_rows(control.frame, secret)
-        blind = kinds.iloc[[int(counts.argmax())] * len(inside)]
+        members = carried_out(inside)
         return AttackResult(
             self.label,
-            hits(inside),
-            hits(strangers),
-            clopper_pearson(int(_equal(blind, inside[secret]).sum()), len(inside)),
+            self._rate([s.right for s in members]),
+            self._rate([s.right for s in carried_out(strangers)]),
+            self._rate([self._blind(plan, control, inside) for plan in plans]),
             self.sizes(outside, register),
+            self.details(outside, members),
         )
+
+    def plans(self, table: Table) -> list[Plan]:
+        """Which columns are known and looked for; by default once, the quasi-identifiers and the rest."""
+        quasi, secret = table.schema.names("quasi"), self.secrets(table)
+        if not quasi or not secret:
+            raise SchemaError(f"{type(self).__name__} needs quasi-identifiers and at least one attribute besides them.")
+        return [Plan(tuple(quasi), tuple(secret))]
+
+    def details(self, release: Published, members: list[Scored]) -> dict[str, Estimate]:
+        """Further figures on the members."""
+        return {}
+
+    def _score(
+        self, release: Published, plan: Plan, people: pd.DataFrame, register: pd.DataFrame, domains: dict[str, Any]
+    ) -> Scored:
+        shared = [n for n in register.columns if n in plan.known]
+        known = Knowledge(people[list(plan.known)].reset_index(drop=True), register[shared], plan.secret, domains)
+        truth = people[list(plan.secret)].reset_index(drop=True)
+        return Scored(known, truth, self._right(self.guess(release, known), truth))
+
+    def _blind(self, plan: Plan, control: Table, people: pd.DataFrame) -> Bools:
+        """Who is right by naming what is most frequent among strangers."""
+        truth = people[list(plan.secret)]
+        if self.joint:
+            kinds, counts = distinct_rows(control.frame, list(plan.secret))
+            return self._right(kinds.iloc[[int(counts.argmax())] * len(people)], truth)
+        tops = {n: [_most_frequent(control.frame[n])] * len(people) for n in plan.secret}
+        return self._right(pd.DataFrame(tops, dtype=object), truth)
+
+    def _right(self, guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
+        return _equal(guesses, truth)[:, None] if self.joint else right_cells(guesses, truth)
+
+    def _rate(self, right: list[Bools]) -> Estimate:
+        return rate(np.concatenate(right, axis=1))
 
     @property
     def label(self) -> str:
@@ -140,11 +204,11 @@ class ReleaseAttack(_Attack):
         return table.select("quasi")
 
     @abstractmethod
-    def guess(self, release: Explanations, known: Knowledge) -> pd.DataFrame:
+    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
         """The secret columns of each target, in order; a row of missing values where the adversary does not dare."""
 
     @abstractmethod
-    def sizes(self, release: Explanations, register: pd.DataFrame) -> Ints:
+    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
         """How many people of the register each released thing may speak of."""
 
 
@@ -168,6 +232,35 @@ class OracleAttack(_Attack):
     @abstractmethod
     def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> Ints:
         """How many people of the register are left for each person the answers spoke of."""
+
+
+def rate(right: Bools) -> Estimate:
+    """Share of successes, person x attack; several attacks on one person are one observation."""
+    people, attacks = right.shape
+    if people == 0 or attacks == 0:
+        return clopper_pearson(0, 0)
+    shares = right.mean(axis=1)
+    if attacks == 1 or people < 2 or (shares == shares[0]).all():
+        exact = clopper_pearson(int(np.rint(shares.sum())), people)
+        return Estimate(float(shares.mean()), exact.low, exact.high, people)
+    spread = mean_interval(shares)
+    return Estimate(spread.value, max(spread.low, 0.0), min(spread.high, 1.0), people)
+
+
+def right_cells(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
+    """Person x column: which cells are guessed right; a missing value is no guess."""
+    a, b = guesses.reset_index(drop=True).astype(object), truth.reset_index(drop=True).astype(object)
+    return np.asarray(a.to_numpy() == b.to_numpy(), dtype=bool) & ~np.asarray(pd.isna(a).to_numpy())
+
+
+def _values(column: pd.Series) -> list[Any]:
+    kinds = pd.unique(column.dropna()).tolist()
+    return sorted(kinds, key=lambda v: (type(v).__name__, v))
+
+
+def _most_frequent(column: pd.Series) -> Any:
+    counts = column.value_counts()
+    return counts.index[0] if len(counts) else None
 
 
 def _equal(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:

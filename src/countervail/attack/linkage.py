@@ -7,9 +7,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
+from countervail.attack._released import Published, quasi_regions, shown_cells
 from countervail.attack.base import Ints, Knowledge, ReleaseAttack
 from countervail.core.errors import bad_parameter
-from countervail.core.explanation import Explanations
 from countervail.core.table import Table
 
 
@@ -74,18 +74,19 @@ class Linkage(ReleaseAttack):
             return table.select("quasi")
         return pd.concat([table.select("quasi"), control.select("quasi")], ignore_index=True)
 
-    def sizes(self, release: Explanations, register: pd.DataFrame) -> Ints:
+    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
         """How many people of the register match each explanation."""
-        return release.regions.count(register)
+        return quasi_regions(release).count(register)
 
-    def guess(self, release: Explanations, known: Knowledge) -> pd.DataFrame:
+    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
         """For each target the private attributes of the first explanation that matches nobody else."""
-        private = [n for n in release.counterfactuals.columns if n not in known.targets.columns]
-        shown = release.counterfactuals.loc[release.found, private].reset_index(drop=True).astype(object)
+        cells = shown_cells(release)
+        private = [n for n in (known.secret or cells.columns) if n in cells.columns]
+        shown = cells[private].astype(object)
         alone = np.flatnonzero(self.sizes(release, known.register) == 1)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=private, dtype=object)
         if len(alone):
-            matches = release.regions[alone].covers(known.targets)
+            matches = quasi_regions(release)[alone].covers(known.targets)
             hit = np.flatnonzero(matches.any(axis=0))
             first = alone[matches[:, hit].argmax(axis=0)]
             guesses.iloc[hit] = shown.iloc[first].to_numpy()

@@ -171,7 +171,7 @@ class Grid:
         return out
 
     def distances(self, queries: Floats) -> Ints:
-        """Query x axis x position: HEOM terms with public ranges. Whole numbers, so that no sum depends on its order."""
+        """Query x axis x position: HEOM terms with public ranges, in whole numbers: no sum depends on its order."""
         out = np.zeros((len(queries), len(self.axes), int(self.sizes.max())), dtype=np.int64)
         for j, axis in enumerate(self.axes):
             out[:, j, : len(axis)] = axis.distances(queries[:, j])

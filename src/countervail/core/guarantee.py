@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +57,10 @@ Again = Callable[["Table"], Published]
 class Guarantee:
     """A promise. `refute` gives a reason why it does not hold, or None when it found none."""
 
+    proof: ClassVar[str | None] = None
+
     def __str__(self) -> str:
         return f"{self.claim} against {self.adversary}."
-
-    @property
-    def proof(self) -> str | None:
-        """The page that proves the promise, if it has one of its own."""
-        return None
 
     def over(self, answers: int) -> Guarantee:
         """The promise for this many answers together."""
@@ -319,7 +316,7 @@ class DifferentialPrivacy(Guarantee):
         return f"{self.claim} against {self.adversary}.{page}"
 
     @property
-    def proof(self) -> str | None:
+    def proof(self) -> str | None:  # type: ignore[override]
         """The page that proves the promise."""
         return self.page or None
 
@@ -351,7 +348,11 @@ class DifferentialPrivacy(Guarantee):
         if again is None:
             return None
         found = rerun_evidence(release, table, again)
-        return f"reruns on a neighbouring table prove more than was promised: {found}" if found.refutes(self.epsilon) else None
+        return (
+            f"reruns on a neighbouring table prove more than was promised: {found}"
+            if found.refutes(self.epsilon)
+            else None
+        )
 
 
 def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:

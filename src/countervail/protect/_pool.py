@@ -65,7 +65,10 @@ class Pool:
             return cls(variant, Randomiser.over(grid, [epsilon / m] * len(shares)), k, m)
         each = epsilon if variant == "all" else sampled_budget(epsilon, slots, k)
         return cls(
-            variant, Randomiser.over(grid, [each * s for s in shares]), slots if variant == "sampled" else k, len(shares)
+            variant,
+            Randomiser.over(grid, [each * s for s in shares]),
+            slots if variant == "sampled" else k,
+            len(shares),
         )
 
     def draw(self, nearest: Ints, words: Words) -> tuple[Ints, Bools]:

@@ -233,6 +233,9 @@ def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
     out = {}
     for name in frame.columns:
         values = frame[name]
-        nullable = {"i": "Int64", "b": "boolean"}.get(getattr(values.dtype, "kind", "O"))
-        out[name] = (values.astype(nullable) if nullable else values).mask(gone)
+        if pd.api.types.is_bool_dtype(values.dtype):
+            values = values.astype("boolean")
+        elif pd.api.types.is_integer_dtype(values.dtype):
+            values = values.astype("Int64")
+        out[name] = values.mask(gone)
     return pd.DataFrame(out)

@@ -89,8 +89,8 @@ class Public:
                 if (values[np.isfinite(values)] % 1 != 0).any():
                     low, high = self.probe.schema[name].domain[:2]  # type: ignore[index]
                     raise SchemaError(
-                        f"Column '{name}' of the 'rows' given to {self.owner} has fractions, but its domain is declared "
-                        f"in whole numbers. Declare ({float(low)}, {float(high)}) instead of ({low}, {high}), or round."
+                        f"Column '{name}' of the 'rows' given to {self.owner} has fractions, but its domain is "
+                        f"declared in whole numbers. Declare ({float(low)}, {float(high)}) instead of ({low}, {high}), or round."
                     )
 
     def _check_rows_are_judged_alone(self) -> None:

@@ -107,9 +107,8 @@ class Randomiser:
             for m, is_ordered, e in zip(sizes, ordered, epsilons)
         ]
         both = [weights(int(m), n, e) for m, n, e in zip(sizes, windows, epsilons)]
-        inside, outside = ([b[i] for b in both] for i in (0, 1))
-        as_ints = (np.array(list(v), dtype=np.int64) for v in (sizes, windows, inside, outside))
-        return cls(*as_ints, tuple(epsilons))
+        inside, outside = [b[0] for b in both], [b[1] for b in both]
+        return cls(_ints(sizes), _ints(windows), _ints(inside), _ints(outside), tuple(epsilons))
 
     @classmethod
     def over(cls, grid: Grid, epsilons: Sequence[Fraction]) -> Self:
@@ -150,3 +149,7 @@ def choose(rows: int, n: int, picks: int, words: Words) -> Ints:
     while left:
         left = kernels.choose(words.draw(rows, picks), n, out, open_)
     return out
+
+
+def _ints(values: Sequence[int]) -> Ints:
+    return np.array(list(values), dtype=np.int64)

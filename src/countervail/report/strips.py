@@ -16,17 +16,17 @@ from countervail.core.table import Table
 
 FEW = 10  # a bar that stands for fewer people is not drawn
 _BINS, _STEPS = 8, 10
-_WIDTH, _HEIGHT, _BARS = 150, 96, 48
+_WIDTH, _HEIGHT, _BARS, _ACROSS = 180, 104, 48, 4
 
 
 def region_strip(e: Explanation, table: Table) -> str:
     """One panel per quasi-identifier: the column's distribution, the region's part of it, and the asker's place."""
     names = table.schema.names("quasi")
     panels = [_panel(i, n, e.factual[n], e.cells[n], table) for i, n in enumerate(names)]
-    width = _WIDTH * len(names)
+    width, height = _WIDTH * min(len(names), _ACROSS), _HEIGHT * -(-len(names) // _ACROSS)
     title = html.escape("Where the counterfactual lies: " + ", ".join(names))
     return (
-        f'<svg role="img" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {_HEIGHT}" width="{width}" '
+        f'<svg role="img" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'font-family="sans-serif" font-size="10"><title>{title}</title>{"".join(panels)}</svg>'
     )
 
@@ -59,11 +59,13 @@ def _panel(i: int, name: str, value: Any, cell: Any, table: Table) -> str:
             f'<rect x="{j * step:.1f}" y="{20 + _BARS - tall:.1f}" width="{max(step - 2, 1):.1f}" '
             f'height="{tall:.1f}" fill="{colour}"/>'
         )
-        if _touches(b, value):
-            bars.append(f'<circle cx="{(j + 0.5) * step - 1:.1f}" cy="{20 + _BARS + 5}" r="3" fill="#d1792a"/>')
+    asker = next((j for j, b in enumerate(bins) if _touches(b, value)), None)
+    if asker is not None:
+        bars.append(f'<circle cx="{(asker + 0.5) * step - 1:.1f}" cy="{20 + _BARS + 5}" r="3" fill="#d1792a"/>')
     head = f'<text x="0" y="12" font-weight="bold" fill="#1c2430">{html.escape(name)}</text>'
-    foot = f'<text x="0" y="{_HEIGHT - 4}" fill="#5b6675">{html.escape(_short(cell_text(cell)))}</text>'
-    return f'<g transform="translate({i * _WIDTH + 4} 0)">{head}{"".join(bars)}{foot}</g>'
+    foot = f'<text x="0" y="{20 + _BARS + 20}" fill="#5b6675">{html.escape(_short(cell_text(cell)))}</text>'
+    across, down = i % _ACROSS, i // _ACROSS
+    return f'<g transform="translate({across * _WIDTH + 4} {down * _HEIGHT})">{head}{"".join(bars)}{foot}</g>'
 
 
 def _touches(place: Any, cell: Any) -> bool:

@@ -1,9 +1,9 @@
 """Rules by rough sets: MLEM2, imprecise rules, rules that enough rows support, and voting by LERS."""
 
+from countervail.rules.classify import LERS as LERS
+from countervail.rules.classify import MLEM2 as MLEM2
+from countervail.rules.classify import RuleClassifier as RuleClassifier
 from countervail.rules.induce import Inducer as Inducer
 from countervail.rules.ruleset import Rule as Rule
 from countervail.rules.ruleset import Rules as Rules
 from countervail.rules.values import ValueTable as ValueTable
-from countervail.rules.classify import LERS as LERS
-from countervail.rules.classify import MLEM2 as MLEM2
-from countervail.rules.classify import RuleClassifier as RuleClassifier

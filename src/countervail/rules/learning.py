@@ -105,9 +105,7 @@ def _column(values: pd.Series, name: str, schema: Schema | None) -> Column:
     kind: Type = "categorical"
     if isinstance(dtype, pd.CategoricalDtype):
         return Column(name, "ordinal", levels=tuple(dtype.categories)) if dtype.ordered else Column(name)
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype):
-        kind = "numeric"
-    elif dtype == object and any(isinstance(v, pd.Interval) for v in values):
+    if (pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)) or (dtype == object and any(isinstance(v, pd.Interval) for v in values)):
         kind = "numeric"
     return Column(name, kind)
 

@@ -8,7 +8,6 @@ import pandas as pd
 from countervail.core.rng import generator
 from countervail.core.table import Table
 
-
 _DOMAINS = {
     "age": (18, 90),
     "city": ["a", "b", "c"],

@@ -1,0 +1,51 @@
+"""What an outsider reads off a release, whether of explanations or of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.explanation import Explanations
+from countervail.core.region import Axis, Range, Regions, Values
+from countervail.core.release import Release
+from countervail.core.schema import Schema
+
+Published = Explanations | Release
+
+
+def quasi_regions(release: Published) -> Regions:
+    """One region of quasi-identifiers per released thing."""
+    if isinstance(release, Explanations):
+        return release.regions
+    rows: Regions = release.regions[release.groups]
+    quasi = release.schema.names("quasi") or release.schema.features
+    return Regions(tuple(a for a in rows.axes if a.name in quasi), len(rows))
+
+
+def shown_cells(release: Published) -> pd.DataFrame:
+    """The cells of every released thing, as they are shown."""
+    if isinstance(release, Explanations):
+        return release.counterfactuals.loc[release.found].reset_index(drop=True)
+    return release.to_frame()
+
+
+def value_sets(release: Published) -> Regions:
+    """One region per released thing, over all its columns: what is shown plainly is a set of one value."""
+    if isinstance(release, Explanations):
+        shown = shown_cells(release)
+        if shown.empty:
+            return Regions((), 0)
+        return Regions.from_cells(shown.astype(object).to_dict("records"), release.schema)  # type: ignore[arg-type]
+    rows: Regions = release.regions[release.groups]
+    plain = [_points(release.others[n], str(n), release.schema) for n in release.others.columns]
+    return Regions((*rows.axes, *plain), len(rows))
+
+
+def _points(values: pd.Series, name: str, schema: Schema) -> Axis:
+    if schema[name].type == "numeric" and not values.isna().any():
+        numbers = values.to_numpy(dtype=float)
+        return Range(name, numbers, numbers)
+    codes, kinds = pd.factorize(values, use_na_sentinel=False)
+    member = np.zeros((len(values), len(kinds)), dtype=bool)
+    member[np.arange(len(values)), codes] = True
+    return Values.of(name, [None if pd.isna(v) else v for v in pd.Series(kinds).tolist()], member)

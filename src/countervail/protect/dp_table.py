@@ -1,0 +1,149 @@
+"""DPTable: a noisy copy of a table, from which anything may be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from countervail.core.errors import bad_parameter
+from countervail.core.explanation import Explanations
+from countervail.core.grid import Grid
+from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
+from countervail.core.region import Regions
+from countervail.core.release import Release
+from countervail.core.rng import RandomState, Words
+from countervail.core.schema import Schema
+from countervail.core.table import Rows, Table
+from countervail.explain.base import Explainer, provenance
+from countervail.explain.nice import NICE
+from countervail.protect._private import SEEDED, check_epsilon, check_table, shares, unseeded
+from countervail.protect._public import Public
+from countervail.protect._randomiser import Randomiser, choose
+from countervail.protect.base import TableProtector
+
+_NOISY = "The rows are noisy: that several of them agree says nothing about how many people do."
+
+
+class DPTable(TableProtector):
+    """A differentially private table: noise on every feature of every row, rows shuffled, all else left out.
+
+    Parameters
+    ----------
+    epsilon : float
+        What the table costs: the budget of each record, shared by its columns.
+    split : mapping, optional
+        Weight of each column in the budget; equal by default.
+    missing : list of str
+        Ordinal and categorical columns in which "missing" is a public level of its own; elsewhere a missing value
+        counts as the middle level, or the first label.
+    random_state : int, optional
+        For tests only: a seeded table promises nothing, and says so.
+
+    Notes
+    -----
+    *Threat model*: someone who knows every other record, the domains and this code, and does whatever he likes with
+    the released table. The number of rows is public. The noise is drawn once, at `fit`: another fit costs again.
+
+    References
+    ----------
+    Proof: docs/decisions/dp-table.md.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> from countervail.testing import small_table
+    >>> table = small_table(domains=True)
+    >>> release = cv.DPTable(epsilon=1.0).fit(table).protect(table)
+    >>> len(release) == len(table), "id" in release.to_frame(), "ok" in release.to_frame()
+    (True, False, False)
+    """
+
+    name: ClassVar[str] = "dp-table"
+    draws_noise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        split: Mapping[str, float] | None = None,
+        missing: Sequence[str] = (),
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.split = split
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, table: Table) -> Self:
+        """Draw the noisy table. The draw is kept: releasing it again costs nothing, fitting again does."""
+        check_epsilon(self.epsilon, self._owner)
+        check_table(table, self._owner)
+        self._learn(table)
+        self.table_ = table
+        return self
+
+    def protect(self, rows: Rows) -> Release:
+        """The noisy copy of the fitted table; always the same draw."""
+        check_is_fitted(self, "table_")
+        if rows is not self.table_:
+            hint = "Fit to the rows that are to be protected: each draw of noise costs the budget."
+            raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
+        schema = Schema(tuple(c for c in self.table_.schema if c.name in self.noisy_.columns))
+        return Release(
+            Regions((), 0),
+            np.zeros(len(self.noisy_), dtype=np.int64),
+            self.noisy_.copy(),
+            schema,
+            self.guarantee(),
+            unseeded(provenance("protector", self, self.table_)),
+            (_NOISY, *((SEEDED,) if self.random_state is not None else ())),
+            audit=self.table_,
+        )
+
+    def labelled(self, model: Any) -> Table:
+        """The noisy rows with the model's decisions about them as target: a table for any explainer."""
+        check_is_fitted(self, "table_")
+        schema = self.table_.schema
+        public = Public.of(self.grid_, schema, model, self._owner)
+        kept = tuple(c for c in schema if c.role != "identifier")
+        target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
+        return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(kept, schema.favourable))
+
+    def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
+        """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
+        inner = explainer if explainer is not None else NICE("sparsity", target="favourable")
+        answers = inner.fit(self.labelled(model), model).explain(rows)
+        return replace(
+            answers,
+            guarantee=self.guarantee(),
+            provenance=unseeded(provenance("protector", self, self.table_)) | {"explainer": dict(answers.provenance)},
+            caveats=(*answers.caveats, *((SEEDED,) if self.random_state is not None else ())),
+            audit=self.table_,
+        )
+
+    def guarantee(self) -> Guarantee:
+        """What is promised; a function of the parameters alone, never of the data."""
+        if self.random_state is not None:
+            return NoGuarantee("the noise was seeded")
+        return DifferentialPrivacy(float(self.epsilon), None, "replace-one", "docs/decisions/dp-table.md")
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(), cls(random_state=0)]
+
+    def _learn(self, table: Table) -> None:
+        self.grid_ = Grid.of(table, self._owner, self.missing)
+        budget = [Fraction(self.epsilon) * s for s in shares(table.schema.features, self.split, self._owner)]
+        words = Words(self.random_state)
+        noisy = Randomiser.over(self.grid_, budget).draw(self.grid_.codes(table.features), words)
+        self.noisy_ = self.grid_.frame(noisy[choose(1, len(noisy), len(noisy), words)[0]])
+
+    def _assign(self, frame: pd.DataFrame | None) -> NoReturn:
+        raise NotImplementedError("a noisy table has no classes of equal rows")

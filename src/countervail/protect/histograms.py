@@ -1,0 +1,125 @@
+"""PrivateHistograms: one noisy release of counts, from which every query is answered for free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from countervail.core.encode import Matrix
+from countervail.core.errors import bad_parameter
+from countervail.core.grid import Ints
+from countervail.core.guarantee import DifferentialPrivacy
+from countervail.core.rng import RandomState, Words, generator
+from countervail.core.table import Table
+from countervail.protect._histogram_noise import noisy_counts
+from countervail.protect._pool import Records
+from countervail.protect._private import Asked, PrivateExplainer, check_count
+
+_SENSITIVITY = {"replace-one": 2, "add-remove": 1}
+
+
+class PrivateHistograms(PrivateExplainer):
+    """Counterfactuals from noisy counts of each column's values per decision; the budget is spent once, at fit.
+
+    Parameters
+    ----------
+    epsilon : float
+        What the counts cost, all together. Answers cost nothing more; another `fit` costs again.
+    adjacency : {"replace-one", "add-remove"}
+        What the promise is about: one record is another, or is there at all. The second takes half the noise.
+    neighbours : int
+        How many made-up records stand behind an answer.
+    records : int
+        How many made-up records are drawn from the noisy counts of each decision, column by column.
+    split, missing, target, random_state
+        As for :class:`PrivateNeighbours`.
+
+    Notes
+    -----
+    *Threat model*: as for :class:`PrivateNeighbours`, and the adversary may ask without limit. Columns are drawn
+    independently, so answers are less plausible than noisy neighbours at a large epsilon.
+
+    References
+    ----------
+    Proof, and what it replaces: docs/decisions/dp-histograms.md. Noise: OpenDP's discrete Laplace.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> e = cv.PrivateHistograms(epsilon=1.0).fit(small_table(domains=True), small_model).explain(small_table(3))
+    >>> e.guarantee.answers is None, e.guarantee.total
+    (True, 1.0)
+    """
+
+    name: ClassVar[str] = "private-histograms"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        adjacency: Literal["replace-one", "add-remove"] = "replace-one",
+        neighbours: int = 20,
+        records: int = 1000,
+        split: Mapping[str, float] | None = None,
+        missing: Sequence[str] = (),
+        target: Any = "favourable",
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.neighbours = neighbours
+        self.records = records
+        self.split = split
+        self.missing = missing
+        self.target = target
+        self.random_state = random_state
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(records=100), cls(records=100, adjacency="add-remove"), cls(records=100, random_state=0)]
+
+    def _promise(self) -> DifferentialPrivacy:
+        return DifferentialPrivacy(float(self.epsilon), None, self.adjacency, "docs/decisions/dp-histograms.md")
+
+    def _check_parameters(self) -> None:
+        if self.adjacency not in _SENSITIVITY:
+            raise bad_parameter("PrivateHistograms", "adjacency", f"one of {list(_SENSITIVITY)}", self.adjacency)
+        check_count("PrivateHistograms", "neighbours", self.neighbours)
+        check_count("PrivateHistograms", "records", self.records)
+
+    def _learn(self, table: Table, model: Any, codes: Ints) -> None:
+        public = self.public_
+        classes = public.classes_of(codes)
+        rng = generator(self.random_state)
+        self.histograms_ = []
+        for j, (size, share) in enumerate(zip(public.grid.sizes, self.shares_)):
+            counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
+            np.add.at(counts, (classes, codes[:, j]), 1)
+            self.histograms_.append(
+                noisy_counts(counts, _SENSITIVITY[self.adjacency], Fraction(self.epsilon) * share, self._seed(rng))
+            )
+        # From here on only the noisy counts are looked at.
+        drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
+        self.records_ = Records.of(drawn, public.classes_of(drawn), public.grid.default)
+
+    def _seed(self, rng: np.random.Generator) -> RandomState:
+        return None if self.random_state is None else rng
+
+    def _made_up(self, klass: int, rng: np.random.Generator) -> Ints:
+        """Records drawn column by column from the noisy counts of one decision."""
+        columns = []
+        for noisy in self.histograms_:
+            weights = np.maximum(noisy[klass], 0).astype(float)
+            total = weights.sum()
+            p = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
+            columns.append(rng.choice(len(weights), size=int(self.records), p=p))
+        return np.column_stack(columns).astype(np.int64)
+
+    def _answer(self, asked: Asked, words: Words) -> Matrix:
+        pool = self.records_.nearest(asked.distances, asked.wanted, int(self.neighbours))
+        return self._searched(asked, pool, np.ones(pool.shape, dtype=bool))

@@ -1,0 +1,130 @@
+"""countervail anonymize and countervail check: the whole way on German credit."""
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+
+import countervail as cv
+from countervail.cli import main
+from countervail.core.files import read_frame, write_frame
+from countervail.core.schema_file import write_schema
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process: exit code, output, errors."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        return left.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def people(tmp_path):
+    """German credit as files, with an identifier."""
+    table = cv.load("german_credit")
+    frame = table.frame.assign(name=[f"person-{i}" for i in range(len(table))])
+    columns = (*table.schema.columns, cv.Column("name", role="identifier"))
+    schema = cv.Schema(columns, table.schema.favourable).with_column("purpose", role="sensitive")
+    write_frame(frame, tmp_path / "people.csv")
+    write_schema(schema, tmp_path / "people.toml")
+    return tmp_path
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_what_anonymize_writes_check_confirms(run, people, ending):
+    out = people / f"public{ending}"
+    given = (people / "people.csv", "--schema", people / "people.toml", "--k", 10, "--l", 3)
+    code, text, _ = run("anonymize", *given, "-o", out)
+    assert code == 0
+    assert "10-anonymity and distinct 3-diversity of 'purpose' against someone who holds a register" in text
+    assert "name" not in read_frame(out).columns
+    code, text, _ = run("check", out, "--schema", people / "people.toml", "--k", 10, "--l", 3)
+    assert code == 0
+    assert "keeps what was asked" in text
+
+
+def test_check_finds_what_is_broken_and_names_nobody(run, people):
+    code, text, _ = run("check", people / "people.csv", "--schema", people / "people.toml", "--k", 5)
+    assert code == 1
+    assert "BROKEN" in text
+    assert "Identifiers are in the file: name." in text
+    assert "person-" not in text
+
+
+def test_check_answers_in_json(run, people):
+    out = people / "public.csv"
+    run("anonymize", people / "people.csv", "--schema", people / "people.toml", "--k", 5, "-o", out)
+    words = ("check", out, "--schema", people / "people.toml", "--k", 6, "--l", 2, "--t", 0.1, "--json")
+    code, text, _ = run(*words)
+    found = json.loads(text)
+    assert code == 1
+    assert found["holds"] is False
+    assert [set(v) for v in found["verdicts"]][0] >= {"claim", "holds", "reached", "failing_classes", "failing_rows"}
+    assert found["verdicts"][0]["reached"] == 5
+
+
+def test_check_of_another_tools_file(run, people, tmp_path):
+    frame = pd.DataFrame({"age": ["[20, 30)"] * 3 + ["*"] * 2, "job": ["x"] * 5})
+    write_frame(frame, tmp_path / "theirs.csv")
+    schema = cv.Schema((cv.Column("age", "numeric", "quasi"), cv.Column("job", role="quasi")))
+    write_schema(schema, tmp_path / "theirs.toml")
+    assert run("check", tmp_path / "theirs.csv", "--schema", tmp_path / "theirs.toml", "--k", 2)[0] == 0
+    assert run("check", tmp_path / "theirs.csv", "--schema", tmp_path / "theirs.toml", "--k", 3)[0] == 1
+
+
+def test_a_report_shows_every_column_before_and_after(run, people):
+    page = people / "page.html"
+    given = (people / "people.csv", "--schema", people / "people.toml", "-o", people / "public.csv")
+    code, text, _ = run("anonymize", *given, "--report", page, "--json")
+    assert code == 0
+    found = json.loads(text)
+    assert found["smallest"] >= 10
+    assert found["guarantee"] == {"promise": "KAnonymity", "k": 10, "against": "algorithm"}
+    html = page.read_text(encoding="utf-8")
+    quasi = cv.load("german_credit").schema.names("quasi")
+    assert html.count("<svg") == len(quasi)
+    assert found["promise"].split(" against ")[0] in html
+    assert "person-" not in html
+
+
+def test_hierarchies_and_classes(run, people):
+    folder = people / "trees"
+    folder.mkdir()
+    values = cv.load("german_credit").frame["housing"].dropna().unique()
+    (folder / "housing.csv").write_text("\n".join(f"{v};*" for v in values), encoding="utf-8")
+    given = (people / "people.csv", "--schema", people / "people.toml", "-o", people / "public.csv")
+    code, _, _ = run("anonymize", *given, "--hierarchies", folder, "--labels", "hierarchy", "--by-class")
+    assert code == 0
+    assert run("check", people / "public.csv", "--schema", people / "people.toml")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("anonymize", "--k", 5000, "-o", "public.csv"), "at most the number of rows, 1000"),
+        (("anonymize", "--l", 900, "-o", "public.csv"), "'l' parameter"),
+        (("anonymize", "--t", 2, "-o", "public.csv"), "'t' parameter"),
+        (("anonymize", "-o", "public.docx"), "must end in one of"),
+        (("anonymize", "-o", "public.csv", "--report", "page.pdf"), "must end in one of"),
+        (("anonymize", "--hierarchies", "nowhere", "-o", "public.csv"), "No folder"),
+        (("check", "--t", 2), "'t' parameter"),
+        (("check", "--l", 2, "--sensitive", "age"), "neither identifier nor quasi-identifier"),
+        (("check", "--t", 0.5, "--closeness", "hierarchical"), "needs --hierarchies"),
+    ],
+)
+def test_errors_are_one_line_with_exit_code_two(run, people, monkeypatch, words, message):
+    monkeypatch.chdir(people)
+    code, out, err = run(words[0], "people.csv", "--schema", "people.toml", *words[1:])
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert not out
+    assert not (people / "public.csv").exists()

@@ -1,0 +1,137 @@
+"""Files that somebody published: grouped by their cells, judged by counts."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countervail as cv
+from countervail import KAnonymity, LDiversity, SchemaError, TCloseness
+from countervail.core.diversity import Tally
+from countervail.core.published import PublishedFile, examine, normal_cell
+
+SCHEMA = cv.Schema(
+    (
+        cv.Column("name", role="identifier"),
+        cv.Column("age", "numeric", "quasi"),
+        cv.Column("job", role="quasi"),
+        cv.Column("ill", "ordinal", "sensitive", levels=("1", "2", "3")),
+    )
+)
+
+
+def published(**columns):
+    return PublishedFile.of(pd.DataFrame(columns), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("{a, b}", "{b,a}"),
+        ("24", 24.0),
+        ("24-27", "24.0 - 27"),
+        (" x ", "x"),
+        (frozenset(["a", "b"]), "{a, b}"),
+        (["b", "a"], "{a, b}"),
+        ("{24-27, missing}", "{missing, 24-27}"),
+    ],
+)
+def test_cells_that_say_the_same_are_the_same(one, other):
+    assert normal_cell(one) == normal_cell(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("24-27", "24-28"), ("*", None), ("missing", None), ("{a}", "a"), ("", "*")]
+)
+def test_cells_that_differ_stay_different(one, other):
+    assert normal_cell(one) != normal_cell(other)
+
+
+def test_a_missing_cell_matches_a_missing_cell_only():
+    found = published(age=["1-2", "1-2", None, None], job=["a", None, "a", None], ill=["1", "2", "3", "1"])
+    assert examine(found, KAnonymity(2)).failing_classes == 4
+
+
+def test_failing_classes_and_rows_are_counted():
+    found = published(age=["1-2"] * 3 + [3, "3.0", 4], job=["a"] * 6, ill=list("123112"))
+    verdict = examine(found, KAnonymity(3))
+    assert (verdict.holds, verdict.reached, verdict.classes) == (False, 1.0, 3)
+    assert (verdict.failing_classes, verdict.failing_rows) == (2, 3)
+    assert examine(found, KAnonymity(1)).holds
+
+
+def test_declared_levels_are_recognised_as_numbers():
+    found = published(age=[1] * 4, job=["a"] * 4, ill=[1, 2, 3, 3])
+    assert examine(found, TCloseness(0.0, "ordered", "ill")).holds
+
+
+def test_identifiers_are_noticed():
+    assert published(name=["x"], age=[1], job=["a"]).identifiers == ["name"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"age": [1]}), r"lacks quasi-identifiers that the schema names: \['job'\]"),
+        (pd.DataFrame({"age": [], "job": []}), "no rows"),
+        (pd.DataFrame([[1, 2, 3]], columns=["age", "job", "job"]), "unique"),
+    ],
+)
+def test_unfit_files_are_refused(frame, message):
+    with pytest.raises(SchemaError, match=message):
+        PublishedFile.of(frame, SCHEMA)
+
+
+def test_an_unordered_column_has_no_ordered_distance():
+    schema = SCHEMA.with_column("ill", type="categorical")
+    found = PublishedFile.of(pd.DataFrame({"age": [1, 1], "job": ["a", "a"], "ill": ["x", "y"]}), schema)
+    with pytest.raises(SchemaError, match="no order"):
+        examine(found, TCloseness(0.1, "ordered", "ill"))
+
+
+def test_the_tally_agrees_with_a_count_by_hand():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n, m = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+        labels = pd.factorize(rng.integers(0, 5, n))[0].astype(np.int64)
+        secret = pd.Series(rng.choice(list("abcdef")[:m], n))
+        tally = Tally.of(labels, secret)
+        everyone = Counter(secret)
+        for c in range(labels.max() + 1):
+            counts = Counter(secret[labels == c])
+            total, ranked = sum(counts.values()), sorted(counts.values(), reverse=True)
+            assert tally.sizes[c] == total
+            assert tally.distinct()[c] == len(ranked)
+            assert tally.entropy()[c] == pytest.approx(
+                math.exp(-sum(x / total * math.log(x / total) for x in ranked)), abs=1e-9
+            )
+            assert tally.reached("frequency", 2)[c] == pytest.approx(total / ranked[0])
+            for size in (1, 2, 3):
+                tail = sum(ranked[size - 1 :])
+                assert tally.recursive(size)[c] == (pytest.approx(ranked[0] / tail) if tail else math.inf)
+            gaps = {v: counts[v] / total - everyone[v] / n for v in everyone}
+            column = cv.Column("s", "ordinal", levels=tuple("abcdef"))
+            equal = sum(abs(g) for g in gaps.values()) / 2 if len(everyone) > 1 else 0.0
+            assert tally.distances("equal", column)[c] == pytest.approx(equal, abs=1e-9)
+            steps = [sum(gaps[v] for v in sorted(everyone)[: i + 1]) for i in range(len(everyone))]
+            ordered = sum(map(abs, steps)) / (len(everyone) - 1) if len(everyone) > 1 else 0.0
+            assert tally.distances("ordered", column)[c] == pytest.approx(ordered, abs=1e-9)
+
+
+def test_hierarchical_distance_of_a_textbook_case():
+    """Two groups of two values: moving inside a group costs 1/2, between groups 1 (Li et al. 2007, section 5.2)."""
+    tree = (("a", "x", "*"), ("b", "x", "*"), ("c", "y", "*"), ("d", "y", "*"))
+    tally = Tally.of(np.array([0, 0, 1, 1]), pd.Series(list("abcd")))
+    column = cv.Column("s")
+    assert tally.distances("hierarchical", column, tree) == pytest.approx([0.5, 0.5])
+    mixed = Tally.of(np.array([0, 0, 1, 1]), pd.Series(list("acbd")))
+    assert mixed.distances("hierarchical", column, tree) == pytest.approx([0.25, 0.25])
+
+
+def test_l_is_examined_on_the_release_alone():
+    found = published(age=[1] * 4 + [2] * 4, job=["a"] * 8, ill=list("11231112"))
+    assert examine(found, LDiversity(2, "distinct", "ill")).holds
+    assert examine(found, LDiversity(2, "frequency", "ill")).failing_classes == 1
+    assert examine(found, LDiversity(2, "recursive", "ill", 2.0)).failing_rows == 4
