@@ -1,37 +1,38 @@
-"""What every result file says about how it came about."""
+"""What every result says about its origin: commit, versions, data."""
 
 from __future__ import annotations
 
 import hashlib
 import platform
 import subprocess
-from collections.abc import Iterable
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from countervail.data.registry import REGISTERED, find
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("countervail", "numpy", "pandas", "scikit-learn", "numba")
-BUNDLED = ROOT / "src" / "countervail" / "data" / "bundled"
 
 
-def provenance(sets: Iterable[str], seed: int) -> dict[str, Any]:
-    """Commit, seed, data hashes and versions."""
+def code() -> dict[str, Any]:
+    """Which state of the code is measured; ask before the run, which takes minutes."""
     changed = bool(_git("status", "--porcelain", "--", "src"))
-    return {
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": changed,
-        "seed": seed,
-        "data_sha256": {name: _hash(name) for name in sets},
-        "versions": {"python": platform.python_version(), **{p: version(p) for p in PACKAGES}},
-    }
+    return {"commit": _git("rev-parse", "HEAD"), "uncommitted_changes": changed}
 
 
-def _hash(name: str) -> str:
-    path = find(name) if name in REGISTERED else BUNDLED / f"{name}.csv.gz"
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "made by the program"
+def versions() -> dict[str, str]:
+    """Versions of what did the work."""
+    packages = ("countervail", "numpy", "pandas", "scikit-learn", "numba")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def data_hash(name: str) -> str:
+    """The hash of a data set's file."""
+    if name in REGISTERED:
+        return hashlib.sha256(find(name).read_bytes()).hexdigest()
+    bundled = files("countervail.data") / "bundled" / f"{name}.csv.gz"
+    return hashlib.sha256(bundled.read_bytes()).hexdigest()
 
 
 def _git(*arguments: str) -> str:

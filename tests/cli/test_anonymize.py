@@ -67,7 +67,7 @@ def test_check_answers_in_json(run, people):
     found = json.loads(text)
     assert code == 1
     assert found["holds"] is False
-    assert [set(v) for v in found["verdicts"]][0] >= {"claim", "holds", "reached", "failing_classes", "failing_rows"}
+    assert set(found["verdicts"][0]) >= {"claim", "holds", "reached", "failing_classes", "failing_rows"}
     assert found["verdicts"][0]["reached"] == 5
 
 

@@ -254,8 +254,8 @@ def right_cells(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
 
 
 def _values(column: pd.Series) -> list[Any]:
-    kinds = pd.unique(column.dropna()).tolist()
-    return sorted(kinds, key=lambda v: (type(v).__name__, v))
+    kinds = sorted(pd.unique(column.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
+    return [*kinds, None] if column.isna().any() else kinds
 
 
 def _most_frequent(column: pd.Series) -> Any:

@@ -81,8 +81,8 @@ class Linkage(ReleaseAttack):
     def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
         """For each target the private attributes of the first explanation that matches nobody else."""
         cells = shown_cells(release)
-        private = [n for n in (known.secret or cells.columns) if n in cells.columns]
-        shown = cells[private].astype(object)
+        private = list(known.secret) or [n for n in cells.columns if n not in known.targets.columns]
+        shown = cells.reindex(columns=private).astype(object)
         alone = np.flatnonzero(self.sizes(release, known.register) == 1)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=private, dtype=object)
         if len(alone):

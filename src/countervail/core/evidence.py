@@ -141,6 +141,8 @@ def _neighbour(release: Any, table: Table) -> Table:
     alike = sum((features[n] == model[n]).to_numpy(dtype=int) for n in features.columns)
     frame = table.frame.copy()
     near, far = int(np.argmax(alike)), int(np.argmin(alike))
+    order = np.arange(len(frame))
+    order[near] = far
     for name in features.columns:
-        frame.iloc[near, frame.columns.get_loc(name)] = frame[name].iloc[far]
+        frame[name] = frame[name].array.take(order)
     return replace(table, frame=frame)

@@ -82,7 +82,8 @@ class Axis:
             held = np.where(codes < len(self.values), codes, -1)
             return pd.Series(pd.Categorical.from_codes(held, dtype=self.dtype))
         every = pd.Series([*self.values, *([None] if self.missing else [])], dtype=self.dtype)
-        return every.take(codes).reset_index(drop=True)
+        held_values: pd.Series = every.take(codes).reset_index(drop=True)
+        return held_values
 
     def numbers(self) -> Floats:
         """What an :class:`Encoder` fitted to this axis makes of each position: the number, or the position itself."""
@@ -91,10 +92,11 @@ class Axis:
     def distances(self, x: Floats) -> Ints:
         """HEOM terms from each number or position to every position of the axis, as whole numbers of 2**-30."""
         if self.column.type == "categorical":
-            return np.where(x[:, None] != np.arange(len(self)), _UNIT, 0).astype(np.int64)
+            apart: Ints = np.where(x[:, None] != np.arange(len(self)), _UNIT, 0).astype(np.int64)
+            return apart
         at = np.asarray(self.values, dtype=float) if self.numeric else np.arange(len(self.values), dtype=float)
         span = float(at[-1] - at[0]) or 1.0
-        near = np.rint(np.minimum(np.abs(x[:, None] - at) / span, 1.0) * _UNIT).astype(np.int64)
+        near: Ints = np.rint(np.minimum(np.abs(x[:, None] - at) / span, 1.0) * _UNIT).astype(np.int64)
         if self.numeric:
             return near
         absent = (x < 0) | (x >= len(at))  # a missing level lies 1 from any other

@@ -15,7 +15,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.grid import Grid, Ints
 from countervail.core.rng import generator
 from countervail.core.schema import Schema
-from countervail.core.table import Rows, Table
+from countervail.core.table import Rows, Table, to_pandas
 
 Bools = NDArray[np.bool_]
 _BATCH = 1024  # rows of every model call about the table: always as many, whatever the table holds
@@ -35,20 +35,24 @@ class Public:
     probe: Table
     decision: Decision
     encoder: Encoder
+    identifiers: tuple[str, ...]
     owner: str
 
     @classmethod
     def of(cls, grid: Grid, schema: Schema, model: Any, owner: str) -> Self:
         """From declared domains and a model that is taken as public."""
         probe = _probe(grid, schema, model, owner)
-        public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), owner)
+        identifiers = tuple(schema.names("identifier"))
+        public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), identifiers, owner)
         public._check_rows_are_judged_alone()
         return public
 
     def queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         """Query rows as a frame and as numbers; what is refused depends on them and the declaration only."""
-        self._check_whole(rows)
-        frame = conform_rows(rows, self.probe, self.owner)
+        given = to_pandas(rows, self.owner, "rows")
+        given = given.drop(columns=[n for n in self.identifiers if n in given.columns])
+        self._check_whole(given)
+        frame = conform_rows(given, self.probe, self.owner)
         require_numbers(frame, self.probe.schema, self.owner, "rows")
         encoder, queries = self.encoder.extended(frame)
         return encoder, frame, queries
@@ -78,19 +82,15 @@ class Public:
         """The decision about coded records, in one call."""
         return self.decision.decide(self.grid.frame(codes))
 
-    def _check_whole(self, rows: Rows) -> None:
-        frame = rows.frame if isinstance(rows, Table) else rows
-        if not isinstance(frame, pd.DataFrame):
-            return
+    def _check_whole(self, frame: pd.DataFrame) -> None:
         whole = [a.column.name for a in self.grid.axes if a.numeric and a.dtype.kind == "i"]
         for name in whole:
             if name in frame.columns and pd.api.types.is_float_dtype(frame[name].dtype):
                 values = frame[name].to_numpy(dtype=float, na_value=np.nan)
                 if (values[np.isfinite(values)] % 1 != 0).any():
-                    low, high = self.probe.schema[name].domain[:2]  # type: ignore[index]
                     raise SchemaError(
                         f"Column '{name}' of the 'rows' given to {self.owner} has fractions, but its domain is "
-                        f"declared in whole numbers. Declare ({float(low)}, {float(high)}) instead of ({low}, {high}), or round."
+                        f"declared in whole numbers. Write its bounds with decimals, as in (0.0, 99.0), or round."
                     )
 
     def _check_rows_are_judged_alone(self) -> None:

@@ -110,7 +110,7 @@ class DPTable(TableProtector):
         """The noisy rows with the model's decisions about them as target: a table for any explainer."""
         check_is_fitted(self, "table_")
         schema = self.table_.schema
-        public = Public.of(self.grid_, schema, model, self._owner)
+        public = self._public(model)
         kept = tuple(c for c in schema if c.role != "identifier")
         target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
         return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(kept, schema.favourable))
@@ -118,7 +118,7 @@ class DPTable(TableProtector):
     def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
         """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
         inner = explainer if explainer is not None else NICE("sparsity", target="favourable")
-        answers = inner.fit(self.labelled(model), model).explain(rows)
+        answers = inner.fit(self.labelled(model), model).explain(self._public(model).queries(rows)[1])
         return replace(
             answers,
             guarantee=self.guarantee(),
@@ -144,6 +144,9 @@ class DPTable(TableProtector):
         words = Words(self.random_state)
         noisy = Randomiser.over(self.grid_, budget).draw(self.grid_.codes(table.features), words)
         self.noisy_ = self.grid_.frame(noisy[choose(1, len(noisy), len(noisy), words)[0]])
+
+    def _public(self, model: Any) -> Public:
+        return Public.of(self.grid_, self.table_.schema, model, self._owner)
 
     def _assign(self, frame: pd.DataFrame | None) -> NoReturn:
         raise NotImplementedError("a noisy table has no classes of equal rows")
