@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit bench lock clean
+.PHONY: demo test lint types layers unit audit bench lock clean
 
 demo: $(READY)
 	$(BIN)/countervail demo
@@ -23,6 +23,10 @@ layers: $(READY)
 
 unit: $(READY)
 	$(BIN)/python -m pytest -q -n 2
+
+# Epsilon measured from outside, on the full grid; some minutes.
+audit: $(READY)
+	$(BIN)/python benchmarks/studies/dp_audit.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed/nice.py

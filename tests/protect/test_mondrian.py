@@ -356,8 +356,11 @@ def test_hierarchy_labels_are_whole_groups():
     table = cv.Table(frame, cv.Schema((cv.Column("city", "categorical", "quasi"),)))
     release = cv.Mondrian(k=3, hierarchies={"city": CITY}, labels="hierarchy").fit(table).protect(table)
     assert sorted(release.regions.text()) == ["city c", "city {a, b}"]
+    assert set(release.to_text_frame()["city"]) == {"c", "coast"}
+    assert set(release.to_frame()["city"]) == {"c", frozenset("ab")}
     one = cv.Mondrian(k=6, hierarchies={"city": CITY}, labels="hierarchy").fit(table).protect(table)
     assert one.regions.text() == ["city {a, b, c, d}"]
+    assert set(one.to_text_frame()["city"]) == {"*"}
 
 
 def test_missing_is_a_child_of_the_root():
@@ -374,6 +377,7 @@ def test_a_numeric_column_may_have_a_hierarchy():
     protector = cv.Mondrian(k=3, hierarchies={"age": Hierarchy(tuple(rows), "age")}, labels="hierarchy").fit(table)
     release = protector.protect(table)
     assert sorted(release.regions.text()) == ["age {20, 21, 22, 23, 24}", "age {25, 26, 27, 28, 29}"]
+    assert set(release.to_text_frame()["age"]) == {"20-24", "25-29"}
     assert cv.measure.ncp(release).max() <= 1
     assert len(protector.protect(pd.DataFrame({"age": [23, 24, 23, 27, 27, 28]}))) == 6
 

@@ -1,10 +1,11 @@
 """Rule induction: the kernels against a slow twin, and what every rule must be."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from twin import Rows, agreed, decision_tables, imprecise, lower, ours, plain, supported, unions
+from rules_twin import Rows, agreed, decision_tables, imprecise, lower, ours, plain, supported, unions
 
 import countervail as cv
 from countervail.rules import Inducer, ValueTable
@@ -89,8 +90,6 @@ def test_equal_rows_and_their_order_change_nothing_but_the_support(table):
 
 
 def _frame(table):
-    import pandas as pd
-
     at = table.group
     frame = pd.DataFrame({"p": table.low[0, at], "q": table.low[1, at], "c": [f"v{int(c)}" for c in table.low[2, at]]})
     return frame, np.array([str(int(d)) for d in table.decisions[at]], dtype=object)

@@ -250,7 +250,8 @@ def rate(right: Bools) -> Estimate:
 def right_cells(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
     """Person x column: which cells are guessed right; a missing value is no guess."""
     a, b = guesses.reset_index(drop=True).astype(object), truth.reset_index(drop=True).astype(object)
-    return np.asarray(a.to_numpy() == b.to_numpy(), dtype=bool) & ~np.asarray(pd.isna(a).to_numpy())
+    right: Bools = np.asarray(a.to_numpy() == b.to_numpy(), dtype=bool) & ~np.asarray(pd.isna(a).to_numpy())
+    return right
 
 
 def _values(column: pd.Series) -> list[Any]:

@@ -78,9 +78,7 @@ class Deep(Shallow):
             "shallow": rate(np.concatenate(plain, axis=1)),
             "deep only": rate(np.concatenate([b & ~p for b, p in zip(both, plain)], axis=1)),
             "value combinations": by_values(members),
-            "value combinations, shallow": by_values(
-                [Scored(s.known, s.truth, p) for s, p in zip(members, plain)]
-            ),
+            "value combinations, shallow": by_values([Scored(s.known, s.truth, p) for s, p in zip(members, plain)]),
         }
 
     def plans(self, table: Table) -> Any:

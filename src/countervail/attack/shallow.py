@@ -126,7 +126,7 @@ def single_values(sets: Regions, fits: Bools, name: str, known: Knowledge) -> An
     if can is None or not values or not len(can):
         return out
     refused = fits.T.astype(np.float32) @ (~can).astype(np.float32)
-    left = (refused == 0) & fits.any(axis=0)[:, None]
+    left = (refused == 0) & np.asarray(fits.any(axis=0))[:, None]
     alone = np.flatnonzero(left.sum(axis=1) == 1)
     for i in alone:
         out[i] = values[int(left[i].argmax())]

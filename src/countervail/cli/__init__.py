@@ -13,6 +13,7 @@ from countervail.cli.check import check
 from countervail.cli.demo import demo
 from countervail.cli.explain import explain
 from countervail.cli.risk import risk
+from countervail.cli.rules import rules
 from countervail.cli.schema import schema
 from countervail.core.errors import CountervailError
 
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (demo, schema, risk, explain, anonymize, check):
+for command in (demo, schema, risk, explain, anonymize, check, rules):
     app.command()(command)
 
 

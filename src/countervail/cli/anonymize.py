@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.core.errors import ParameterError
 from countervail.core.files import ENDINGS
 from countervail.core.release import Release
 from countervail.core.table import Table
@@ -18,6 +19,7 @@ class Method(StrEnum):
     """How the table is protected."""
 
     mondrian = "mondrian"
+    k_common = "k-common"
 
 
 class Diversity(StrEnum):
@@ -72,6 +74,10 @@ def anonymize(
 
     check_ending(output, ENDINGS)
     check_ending(report, (".html",))
+    if method is Method.k_common:
+        given = {"l": l, "t": t, "sensitive": sensitive, "hierarchies": hierarchies, "report": report}
+        _patterns(data, schema, output, k, [n for n, v in given.items() if v is not None], as_json)
+        return
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
         table = Table.read(data, schema)
@@ -105,6 +111,30 @@ def anonymize(
         say(f"Note: {caveat}")
     if report is not None:
         err.print(f"Report: {report.resolve()}", markup=False)
+
+
+def _patterns(data: Path, schema: Path, output: Path, k: int, unused: list[str], as_json: bool) -> None:
+    """A table of k-common patterns."""
+    from countervail.protect import KCommonPatterns
+
+    if unused:
+        raise ParameterError(f"--method k-common does not take {', '.join(f'--{n}' for n in unused)}.")
+    with progress("Inducing rules and patterns", quiet=as_json) as tick:
+        table = Table.read(data, schema)
+        release = KCommonPatterns(k).fit(table).protect(table)
+        release.write(output)
+        tick(1, 1)
+    least = int(release.regions.count(table.frame).min())
+    if as_json:
+        found = {"patterns": len(release), "deleted": release.suppressed, "least_supporters": least}
+        about = {"guarantee": release.guarantee.to_dict(), "caveats": list(release.caveats), "output": str(output)}
+        say_json({**found, **about})
+        return
+    say(f"{len(release):,} patterns written to {output}; each fits at least {least:,} people.")
+    say(f"{release.suppressed:,} of {len(table):,} rows are in none of them.")
+    say(f"Promise: {release.guarantee}")
+    for caveat in release.caveats:
+        say(f"Note: {caveat}")
 
 
 def _figures(release: Release, table: Table, k: int, report: Path | None) -> dict[str, Any]:

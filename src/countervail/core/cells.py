@@ -48,7 +48,8 @@ def range_text(low: float, high: float) -> str:
 
 def number_text(value: float) -> str:
     """A number without idle decimals."""
-    return str(round(value)) if float(value).is_integer() or abs(value) >= 1e6 else f"{value:.6g}"
+    whole = float(value).is_integer() or 1e6 <= abs(value) < float("inf")
+    return str(round(value)) if whole else f"{value:.6g}"
 
 
 def cell_to_json(cell: Any) -> Any:

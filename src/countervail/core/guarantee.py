@@ -138,9 +138,10 @@ class KAnonymity(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class KCommonality(Guarantee):
-    """At least `k` people of the table fit every released pattern; patterns overlap, so this is no k-anonymity."""
+    """At least `k` people of the table fit every released pattern (or rule); these overlap: it is no k-anonymity."""
 
     k: int
+    of: str = "pattern"
     against: Against = "register"
     proof: ClassVar[str | None] = "docs/decisions/k-commonality.md"
 
@@ -149,8 +150,8 @@ class KCommonality(Guarantee):
 
     def __str__(self) -> str:
         return (
-            f"{self.claim}: every pattern fits at least {self.k} people, for {self.adversary}. "
-            f"Patterns overlap: what several of them have in common may fit fewer."
+            f"{self.claim} against {self.adversary}: every {self.of} fits at least {self.k} people. "
+            f"{self.of.capitalize()}s overlap: what several of them have in common may fit fewer."
         )
 
     @property
@@ -161,11 +162,12 @@ class KCommonality(Guarantee):
     def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
         """Count the people who fit each pattern, in every column that it names."""
         if missing := [n for n in release.regions.names if n not in table.frame.columns]:
-            return f"the patterns name {len(missing)} column(s) that the table does not have"
+            return f"the {self.of}s name {len(missing)} column(s) that the table does not have"
         counts = release.regions.count(table.frame)
         short = int((counts < self.k).sum())
         if short:
-            return f"{short} of {len(counts)} patterns fit fewer than k={self.k} people; the least fits {counts.min()}"
+            least = int(counts.min())
+            return f"{short} of {len(counts)} {self.of}s fit fewer than k={self.k} people; the least fits {least}"
         return None
 
 

@@ -31,8 +31,8 @@ class Release:
     """A protected table: shuffled rows whose quasi-identifiers are those of their class.
 
     `regions` holds one region per class, `groups` the class of each row, `others` the columns that are released as
-    they are. The original table is held for the measures while the process lives; it is not part of repr, JSON or
-    pickle.
+    they are; `words` names sets of values (by column and text) where a hierarchy has a name for them. The original
+    table is held for the measures while the process lives; it is not part of repr, JSON or pickle.
     """
 
     regions: Regions
@@ -43,6 +43,7 @@ class Release:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
     suppressed: int = 0
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     audit: Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,12 +57,12 @@ class Release:
 
     def to_frame(self) -> pd.DataFrame:
         """The released rows: plain values, closed intervals and frozensets for the quasi-identifiers."""
-        shown = {axis.name: _column(axis, self.groups, as_text=False) for axis in self.regions.axes}
+        shown = {axis.name: _column(axis, self.groups) for axis in self.regions.axes}
         return self._frame(shown)
 
     def to_text_frame(self) -> pd.DataFrame:
-        """The released rows with generalised cells as people read them: `24-27`, `{Antwerp, Brussels}`."""
-        shown = {axis.name: _column(axis, self.groups, as_text=True) for axis in self.regions.axes}
+        """The released rows with generalised cells as people read them: `24-27`, `{Antwerp, Brussels}`, `coast`."""
+        shown = {axis.name: _column(axis, self.groups, self.words.get(axis.name, {})) for axis in self.regions.axes}
         return self._frame(shown)
 
     def write(self, path: str | Path) -> None:
@@ -70,6 +71,8 @@ class Release:
 
     def classes(self) -> Ints:
         """A number for each row, equal where the published quasi-identifiers are."""
+        if not self.regions.axes:  # noisy rows have no classes: each stands alone
+            return self.groups.copy()
         numbers = [_distinct(axis)[1] for axis in self.regions.axes]
         return row_numbers(numbers)[self.groups]
 
@@ -102,6 +105,7 @@ class Release:
                 "provenance": dict(self.provenance),
                 "caveats": list(self.caveats),
                 "suppressed": self.suppressed,
+                "words": {name: dict(words) for name, words in self.words.items()},
                 "regions": regions_to_json(self.regions),
                 "groups": self.groups.tolist(),
                 "others": frame_to_json(self.others),
@@ -126,6 +130,7 @@ class Release:
             data["provenance"],
             tuple(data["caveats"]),
             data["suppressed"],
+            data["words"],
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -185,17 +190,26 @@ def _distinct(axis: Axis) -> tuple[Ints, Ints]:
     return first, numbers
 
 
-def _column(axis: Axis, groups: Ints, *, as_text: bool) -> Any:
-    """The cells of a column, each rendered once and then taken row by row."""
+def _column(axis: Axis, groups: Ints, words: Mapping[str, str] | None = None) -> Any:
+    """The cells of a column, each rendered once (as text where `words` is given) and then taken row by row."""
     first, at = _distinct(axis)
+    if isinstance(axis, Range) and words is None and _all_intervals(axis, first):
+        low, high = (v.astype(np.int64) if axis.whole else v for v in (axis.low, axis.high))
+        return pd.arrays.IntervalArray.from_arrays(low[groups], high[groups], closed="both")
     cells = [axis.cell(int(i)) for i in first]
     wide = any(isinstance(c, (pd.Interval, frozenset)) for c in cells)
-    if wide and as_text:
-        cells = [None if c is None else cell_text(c) for c in cells]
-    # One array of objects that numpy does not try to unpack.
+    if wide and words is not None:
+        texts = [None if c is None else cell_text(c) for c in cells]
+        cells = [None if text is None else words.get(text, text) for text in texts]
     values = cell_column(cells)
-    if values.dtype == object:
-        rendered = np.empty(len(cells), dtype=object)
-        rendered[:] = cells
-        return rendered[at[groups]]
-    return values.array.take(at[groups])
+    if values.dtype != object:
+        return values.array.take(at[groups])
+    rendered = np.empty(len(cells), dtype=object)
+    rendered[:] = cells
+    # A dtype of its own: pandas would look through all rows for a better one.
+    return pd.Series(rendered[at[groups]], dtype=object, copy=False)
+
+
+def _all_intervals(axis: Range, first: Ints) -> bool:
+    """Whether no cell is a single number or holds missing values."""
+    return bool((axis.low[first] < axis.high[first]).all()) and (axis.holes is None or not axis.holes[first].any())

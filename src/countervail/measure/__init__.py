@@ -5,6 +5,9 @@ from countervail.measure.either import discernibility as discernibility
 from countervail.measure.either import ncp as ncp
 from countervail.measure.fairness import Fairness as Fairness
 from countervail.measure.fairness import fairness as fairness
+from countervail.measure.private import PrivateQuality as PrivateQuality
+from countervail.measure.private import exact_matches as exact_matches
+from countervail.measure.private import private_quality as private_quality
 from countervail.measure.quality import plausibility as plausibility
 from countervail.measure.quality import recourse_cost as recourse_cost
 from countervail.measure.quality import sparsity as sparsity

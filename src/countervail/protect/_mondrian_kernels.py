@@ -353,12 +353,12 @@ def attributes(
             for level in range(ancestors.shape[2]):
                 np.add.at(leaves[h, :, level], ancestors[h, : sizes[j], level], 1.0)
     missing = np.where(has_missing & (kind == ORDERED), sizes - 1, -1).astype(np.int32)
-    # Copies, so that the kernels meet one layout only; a constant attribute has no span, but nothing may divide by 0.
+    # The kernels meet one layout only; a constant attribute has no span, but nothing may divide by 0.
     return Attributes(
         np.array(kind, np.int8),
         np.array(sizes, np.int32),
         missing,
-        np.array(positions, np.float64, order="C"),
+        np.ascontiguousarray(positions, np.float64),
         np.where(span > 0, span, 1.0),
         np.array(tree_of, np.int32),
         np.array(ancestors, np.int32, order="C"),

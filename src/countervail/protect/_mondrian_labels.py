@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from countervail.core.cells import cell_text
 from countervail.core.conform import plain
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Axis, Bools, Range, Regions, Values
@@ -63,6 +64,26 @@ def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
         out[done] = node[None, :] == touched[done].argmax(axis=1)[:, None]
         open_ &= ~done
     return Values.of(q.column.name, known, out)
+
+
+def group_names(q: Quasi) -> dict[str, str]:
+    """The hierarchy's name of each of its groups, by the text of the set; a name that is also a value is not used."""
+    if q.hierarchy is None:
+        return {}
+    known = [v for v in (*q.known, *unseen_values(q)) if v is not None]
+    spelled = {plain(v): v for v in known}
+    names: dict[str, str] = {}
+    for level in range(1, q.hierarchy.levels):
+        inside: dict[str, list[Any]] = {}
+        for row in q.hierarchy.rows:
+            if row[0] in spelled:
+                inside.setdefault(row[level], []).append(spelled[row[0]])
+        for name, values in inside.items():
+            if len(values) > 1 and name not in spelled:
+                names.setdefault(cell_text(frozenset(values)), name)
+    if q.missing:
+        names[cell_text(frozenset([*known, None]))] = q.hierarchy.rows[0][-1]
+    return names
 
 
 def unseen_values(q: Quasi) -> list[Any]:

@@ -129,6 +129,14 @@ def deduplicate(codes: Ints, secret: Ints, sizes: Ints, n_secret: int) -> tuple[
     return codes[first], secret[first], np.bincount(ranks, minlength=m), ranks.astype(np.int32)
 
 
+def as_one(codes: Ints, secret: Ints, sizes: Ints, n_secret: int) -> tuple[Ints, Ints, Longs, Ints]:
+    """Equal rows as one with a count; left as they are where a column has almost as many values as there are rows."""
+    n = len(codes)
+    if n > 100_000 and 2 * int(sizes.max()) > n:
+        return codes, secret, np.ones(n, np.int64), np.arange(n, dtype=np.int32)
+    return deduplicate(codes, secret, sizes, n_secret)
+
+
 def _rank(keys: Longs, labels: Ints, distinct: Longs) -> tuple[int, Longs]:
     """Dense ranks of the keys."""
     m = _label(keys, labels, distinct)

@@ -175,9 +175,7 @@ def _interval(
     return group.joined(low, np.minimum, np.inf), group.joined(high, np.maximum, -np.inf)
 
 
-def _set(
-    table: ValueTable, rules: Rules, j: int, rule: Ints, which: Ints, at: Ints, group: _Group | None
-) -> Bools:
+def _set(table: ValueTable, rules: Rules, j: int, rule: Ints, which: Ints, at: Ints, group: _Group | None) -> Bools:
     """The rule's value set, or the values of the people."""
     sizes = np.diff([*at, len(which)])
     member = np.zeros((len(rule), len(table.attributes[j].known)), dtype=bool)

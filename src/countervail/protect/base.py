@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -83,11 +84,12 @@ class ExplanationProtector(BaseEstimator, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """A protector's answer for some rows: the class of each (-1: none), one region per class, and remarks."""
+    """The class of each row (-1: none), one region per class, remarks, and names of published sets."""
 
     of: NDArray[np.int32]
     regions: Regions
     remarks: tuple[str, ...] = ()
+    words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 class TableProtector(BaseEstimator, ABC):
@@ -152,20 +154,21 @@ class TableProtector(BaseEstimator, ABC):
         """Shuffled rows without identifiers; rows without a class stay behind."""
         schema = self.table_.schema
         order = generator(self.random_state).permutation(np.flatnonzero(classes.of >= 0))
-        used, groups = np.unique(classes.of[order], return_inverse=True)
+        used, groups = _renumbered(classes.of[order], len(classes.regions))
         others = [c.name for c in schema if c.role not in ("identifier", "quasi")]
         caveats = list(classes.remarks)
         if self.random_state is not None:
             caveats.append("The rows were shuffled with a seed: whoever knows it can tell their original order.")
         return Release(
             classes.regions[used].pruned() if len(used) < len(classes.regions) else classes.regions,
-            groups.astype(np.int64),
+            groups,
             released(frame[others].iloc[order].reset_index(drop=True)),
             Schema(tuple(c for c in schema if c.role != "identifier"), schema.favourable),
             self.guarantee(),
             self._provenance(),
             tuple(caveats),
             len(frame) - len(order),
+            classes.words,
             self.table_,
         )
 
@@ -174,11 +177,11 @@ class TableProtector(BaseEstimator, ABC):
         before = len(release)
         while len(release) and (failing := release.guarantee.failing(release)).any():
             stay = ~failing[release.classes()]
-            used, groups = np.unique(release.groups[stay], return_inverse=True)
+            used, groups = _renumbered(release.groups[stay], len(release.regions))
             others = released(release.others[stay].reset_index(drop=True))
             gone = release.suppressed + int((~stay).sum())
             regions = release.regions[used].pruned() if len(used) else release.regions[:0]
-            release = replace(release, regions=regions, groups=groups.astype(np.int64), others=others, suppressed=gone)
+            release = replace(release, regions=regions, groups=groups, others=others, suppressed=gone)
         if not len(release):
             raise RefusedError(
                 f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
@@ -201,6 +204,12 @@ class TableProtector(BaseEstimator, ABC):
         if self.random_state is not None:
             made["parameters"]["random_state"] = "given"  # the seed itself would undo the shuffle
         return made
+
+
+def _renumbered(classes: NDArray[Any], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The classes that occur, and each row's place among them."""
+    held = np.bincount(classes, minlength=n) > 0
+    return np.flatnonzero(held), (np.cumsum(held) - 1)[classes]
 
 
 def new_rows(rows: Rows, table: Table, owner: str) -> pd.DataFrame:

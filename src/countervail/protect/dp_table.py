@@ -58,13 +58,14 @@ class DPTable(TableProtector):
     --------
     >>> import countervail as cv
     >>> from countervail.testing import small_table
-    >>> table = small_table(domains=True)
+    >>> table = small_table()
     >>> release = cv.DPTable(epsilon=1.0).fit(table).protect(table)
     >>> len(release) == len(table), "id" in release.to_frame(), "ok" in release.to_frame()
     (True, False, False)
     """
 
     name: ClassVar[str] = "dp-table"
+    keeps_rows: ClassVar[bool] = False
     draws_noise: ClassVar[bool] = True
 
     def __init__(
@@ -96,8 +97,8 @@ class DPTable(TableProtector):
             raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
         schema = Schema(tuple(c for c in self.table_.schema if c.name in self.noisy_.columns))
         return Release(
-            Regions((), 0),
-            np.zeros(len(self.noisy_), dtype=np.int64),
+            Regions((), len(self.noisy_)),
+            np.arange(len(self.noisy_)),
             self.noisy_.copy(),
             schema,
             self.guarantee(),

@@ -50,7 +50,7 @@ class PrivateHistograms(PrivateExplainer):
     --------
     >>> import countervail as cv
     >>> from countervail.testing import small_model, small_table
-    >>> e = cv.PrivateHistograms(epsilon=1.0).fit(small_table(domains=True), small_model).explain(small_table(3))
+    >>> e = cv.PrivateHistograms(epsilon=1.0).fit(small_table(), small_model).explain(small_table(3))
     >>> e.guarantee.answers is None, e.guarantee.total
     (True, 1.0)
     """

@@ -103,7 +103,7 @@ class KCommonPatterns(TableProtector):
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(k=k, objects=o, spread=s) for k, o, s in ((3, "max", False), (3, "min", True), (5, "max", True))]
+        return [cls(k=3), cls(k=3, objects="min", spread=True), cls(k=5, spread=True)]
 
     def _learn(self, table: Table) -> None:
         target = str(table.schema.target)
@@ -142,8 +142,8 @@ class KCommonPatterns(TableProtector):
             self.guarantee(),
             self._provenance(),
             tuple(caveats),
-            self.deleted_,
-            self.table_,
+            suppressed=self.deleted_,
+            audit=self.table_,
         )
 
     def _check_parameters(self, table: Any) -> None:

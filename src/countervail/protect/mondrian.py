@@ -9,22 +9,21 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.diversity import DIVERSITIES, GROUNDS, value_ranks
+from countervail.core.diversity import value_ranks
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.hierarchy import Hierarchy, read_hierarchies
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Table
-from countervail.protect._mondrian_codes import Quasi, describe, encode
+from countervail.protect._mondrian_codes import describe, encode
 from countervail.protect._mondrian_kernels import Partition, make_rules, partition
-from countervail.protect._mondrian_labels import class_regions
+from countervail.protect._mondrian_labels import class_regions, group_names
+from countervail.protect._mondrian_parameters import check_parameters
 from countervail.protect._mondrian_profiles import partition_basic, partition_equal
-from countervail.protect._mondrian_route import deduplicate
+from countervail.protect._mondrian_route import as_one
 from countervail.protect._mondrian_rules import CLOSENESS, DIVERSITY, FAILS_K, FAILS_L, FITS, Attributes, Ints, Rules
 from countervail.protect._mondrian_tree import Branch, CutTree
 from countervail.protect.base import Classes, TableProtector
-
-_WORDS = {"choose": ("gain", "span"), "labels": ("tight", "hierarchy"), "profile": (None, "basic")}
 
 
 class Mondrian(TableProtector):
@@ -73,7 +72,8 @@ class Mondrian(TableProtector):
     *Threat model*: someone who holds a register of everybody's quasi-identifiers. Cuts that look at quasi-identifiers
     alone withstand one who also reruns this code (`against="algorithm"`). With l or t the cuts depend on the sensitive
     values and a cut that was refused tells something: all promises are `against="register"`. Columns that are neither
-    identifiers nor quasi-identifiers are published as they are. See docs/decisions/mondrian-guarantee.md.
+    identifiers nor quasi-identifiers are published as they are. See docs/decisions/mondrian-guarantee.md. A fitted
+    object holds the table: its pickle is as private as the rows.
 
     References
     ----------
@@ -169,7 +169,7 @@ class Mondrian(TableProtector):
         return self.l is not None or self.t is not None
 
     def _learn(self, table: Table) -> None:
-        self._check_parameters()
+        check_parameters(vars(self))
         self.by_ = self._class_column(table)
         self.sensitive_ = self._sensitive(table)
         wanted = table.schema.names("quasi")
@@ -186,13 +186,10 @@ class Mondrian(TableProtector):
 
     def _learn_cuts(self, table: Table, codes: Ints, data: Attributes, secret: Ints, rules: Rules) -> None:
         """Equal rows are cut as one; a label needs each of them once."""
-        distinct, values, counts, which = deduplicate(codes, secret, data.sizes, len(rules.share))
-        home = np.zeros(len(table), np.int32) if self.by_ is None else None
         cell_of = np.empty(len(table), np.int32)
         branches, first, parts = [], 0, []
         for value, rows in self._parts(table):
-            if home is None:
-                distinct, values, counts, which = deduplicate(codes[rows], secret[rows], data.sizes, len(rules.share))
+            distinct, values, counts, which = as_one(codes[rows], secret[rows], data.sizes, len(rules.share))
             cut = partition_basic if self.profile == "basic" else self._partition
             found = cut(distinct, counts, values, data, rules)
             self._check_root(found, table, len(rows))
@@ -230,7 +227,7 @@ class Mondrian(TableProtector):
     def _assign(self, frame: pd.DataFrame | None) -> Classes:
         if frame is None:
             remarks = () if self.by_ is None else (f"The classes of '{self.by_}' were cut one by one.",)
-            return Classes(self.cell_of_, self.regions_, remarks)
+            return Classes(self.cell_of_, self.regions_, remarks, self._words())
         if self.branches_ is None:
             raise bad_parameter(
                 "Mondrian", "rows", "the fitted table itself with halves='equal'", "other rows", "Fit to them instead."
@@ -240,7 +237,11 @@ class Mondrian(TableProtector):
         lost = int((cells < 0).sum())
         text = f"{lost} row(s) were suppressed: they hold categories, classes or missing values the cuts never saw."
         note = "Rows that were not part of the fitted table have been sent to its nearest cells."
-        return Classes(cells, tree.regions, (note, text) if lost else (note,))
+        return Classes(cells, tree.regions, (note, text) if lost else (note,), self._words())
+
+    def _words(self) -> dict[str, dict[str, str]]:
+        """What hierarchies call the published sets."""
+        return {q.column.name: group_names(q) for q in self.quasi_ if q.hierarchy and self.labels == "hierarchy"}
 
     def _parts(self, table: Table) -> Iterator[tuple[Any, Any]]:
         """The rows to cut: all at once, or each class of the target in the order of its name."""
@@ -328,41 +329,7 @@ class Mondrian(TableProtector):
         found = held if held is not None else _one_hierarchy(self.hierarchies, secret)
         return found[secret].rows if secret in found else None
 
-    def _check_parameters(self) -> None:
-        whole = isinstance(self.k, (int, np.integer)) and not isinstance(self.k, bool)
-        if not whole or self.k < 1:
-            raise bad_parameter("Mondrian", "k", "a whole number of at least 1", self.k)
-        if self.mode != "strict":
-            raise bad_parameter("Mondrian", "mode", "'strict'", self.mode, "Relaxed cuts are not available yet.")
-        for name, allowed in {**_WORDS, "halves": (None, "equal")}.items():
-            if getattr(self, name) not in allowed:
-                raise bad_parameter("Mondrian", name, f"one of {allowed}", getattr(self, name))
-        if self.diversity not in DIVERSITIES:
-            raise bad_parameter("Mondrian", "diversity", f"one of {DIVERSITIES}", self.diversity)
-        if self.closeness not in GROUNDS:
-            raise bad_parameter("Mondrian", "closeness", f"one of {GROUNDS}", self.closeness)
-        if self.l is not None:
-            self._check_l(self.l)
-        if self.t is not None and not (_is_number(self.t) and 0 <= self.t <= 1):
-            raise bad_parameter("Mondrian", "t", "between 0 and 1", self.t)
-        if self.halves is not None and (self._looks_at_secrets or self.profile is not None):
-            raise bad_parameter("Mondrian", "halves", "None with l, t or a profile", self.halves)
-
-    def _check_l(self, l: float) -> None:  # noqa: E741
-        fractions = self.diversity in ("entropy", "frequency")
-        if not _is_number(l) or l < 1 or (not fractions and l != int(l)):
-            raise bad_parameter("Mondrian", "l", f"a {'' if fractions else 'whole '}number of at least 1", l)
-        if self.diversity == "recursive" and not (_is_number(self.c) and self.c > 0):
-            raise bad_parameter("Mondrian", "c", "a number above 0", self.c)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
-
 
 def _one_hierarchy(given: Any, name: str) -> dict[str, Hierarchy]:
     wanted = {name: given[name]} if isinstance(given, Mapping) and name in given else given
     return read_hierarchies(wanted, [name], "Mondrian") if not isinstance(given, Mapping) or name in given else {}
-
-
-__all__ = ["CutTree", "Mondrian", "Quasi"]

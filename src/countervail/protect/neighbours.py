@@ -55,7 +55,7 @@ class PrivateNeighbours(PrivateExplainer):
     --------
     >>> import countervail as cv
     >>> from countervail.testing import small_model, small_table
-    >>> e = cv.PrivateNeighbours(epsilon=1.0).fit(small_table(domains=True), small_model).explain(small_table(3))
+    >>> e = cv.PrivateNeighbours(epsilon=1.0).fit(small_table(), small_model).explain(small_table(3))
     >>> e.guarantee.epsilon, e.guarantee.adjacency
     (1.0, 'both')
     """

@@ -55,7 +55,7 @@ class NoisyCounterfactual(PrivateExplainer):
     --------
     >>> import countervail as cv
     >>> from countervail.testing import small_model, small_table
-    >>> e = cv.NoisyCounterfactual(epsilon=5.0).fit(small_table(domains=True), small_model).explain(small_table(3))
+    >>> e = cv.NoisyCounterfactual(epsilon=5.0).fit(small_table(), small_model).explain(small_table(3))
     >>> e.guarantee.epsilon
     5.0
     """

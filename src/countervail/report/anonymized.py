@@ -107,9 +107,9 @@ def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], F
     """Rows per bin; a class's rows lie evenly over its range."""
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     inside = numbers[np.isfinite(numbers)]
-    distinct = np.unique(inside)
-    if axis.whole and len(distinct) and distinct[-1] - distinct[0] < _BINS:
-        edges = np.arange(distinct[0] - 0.5, distinct[-1] + 1)
+    if axis.whole and len(inside):
+        step = np.ceil((inside.max() - inside.min() + 1) / _BINS)  # bins of equally many whole numbers
+        edges = np.arange(inside.min() - 0.5, inside.max() + 0.5 + step, step)
     else:
         edges = np.histogram_bin_edges(inside, _BINS) if len(inside) else np.array([0.0, 1.0])
     before = np.histogram(inside, edges)[0].astype(float)

@@ -55,6 +55,33 @@ def before_after(names: Sequence[str], before: Sequence[float], after: Sequence[
     return to_svg(figure, f"Before and after: {label}")
 
 
+def rule_bars(
+    conditions: Sequence[str], conclusions: Sequence[Sequence[str]], support: Sequence[int], classes: Sequence[str]
+) -> str:
+    """A small table of rules: condition, and a bar of its supporters with one stripe per class it leaves open."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+    from matplotlib.patches import Patch
+
+    figure, axes = _canvas(height=1.0 + 0.3 * len(conditions))
+    wheel = [to_hex(colormaps["tab20"](i % 20)) for i in range(len(classes))]
+    colour = dict(zip(classes, _PALETTE if len(classes) <= len(_PALETTE) else wheel))
+    for row, (left, people) in enumerate(zip(conclusions, support)):
+        stripe = 0.7 / len(left)
+        for i, name in enumerate(left):
+            axes.barh(row - 0.35 + (i + 0.5) * stripe, people, height=stripe, color=colour[name])
+        axes.text(people, row, f" {people:,}", va="center", fontsize=8, color=INK)
+    words = [(c if len(c) <= 70 else c[:69] + "…").replace("$", r"\$") for c in conditions]
+    axes.set_yticks(range(len(conditions)), words)
+    axes.invert_yaxis()
+    axes.set_xlabel("people who support the rule")
+    keys = [Patch(color=colour[name], label=name.replace("$", r"\$")) for name in classes]
+    axes.legend(
+        handles=keys, frameon=False, fontsize=8, ncols=min(len(keys), 5), loc="lower left", bbox_to_anchor=(0, 1)
+    )
+    return to_svg(figure, "Rules and their support")
+
+
 def to_svg(figure: Figure, title: str) -> str:
     """The figure as an inline SVG element."""
     import matplotlib as mpl

@@ -207,10 +207,7 @@ def _choose(
             if in_g[s] == 0:
                 continue
             at = base[a] + s
-            if whole:
-                shrinks = total[at] < n_rows
-            else:
-                shrinks = in_cov[s] < n_cov or (soft and in_pos[s] < n_pos)
+            shrinks = total[at] < n_rows if whole else in_cov[s] < n_cov or (soft and in_pos[s] < n_pos)
             if shrinks and (in_g[s], held[at], -total[at]) > (most, most_held, -fewest):
                 most, most_held, fewest = in_g[s], held[at], total[at]
                 best_a, best_kind, best_code = a, IN, s
@@ -248,7 +245,7 @@ def _any(t: Coded, rows: I, conditions: I, used: B, may: bool) -> bool:
 @njit(cache=True, nogil=True)
 def meets(t: Coded, conditions: I, row: int) -> bool:
     """Whether a row lies inside all conditions."""
-    for c in range(len(conditions)):
+    for c in range(len(conditions)):  # noqa: SIM110 -- numba compiles no generators
         if not holds(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], row):
             return False
     return True

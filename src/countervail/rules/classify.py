@@ -77,9 +77,10 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with most votes; of equals the first, or the last."""
         cast = self.scores(X)
-        if self.ties == "first":
-            return self.classes_[cast.argmax(axis=1)]
-        return self.classes_[cast.shape[1] - 1 - cast[:, ::-1].argmax(axis=1)]
+        last = cast.shape[1] - 1
+        best = cast.argmax(axis=1) if self.ties == "first" else last - cast[:, ::-1].argmax(axis=1)
+        found: NDArray[Any] = self.classes_[best]
+        return found
 
     def to_frame(self) -> pd.DataFrame:
         """The rules: condition, conclusion, support, strength, specificity."""
@@ -113,8 +114,8 @@ class MLEM2(RuleClassifier):
 
     Notes
     -----
-    *Threat model*: none. Precise rules may speak of one person: look at them, do not hand them out. `LERS(k=...)` learns
-    rules that can be. Missing labels are values of their own; missing numbers are an error in training and match no
+    *Threat model*: none. Precise rules may speak of one person: look at them, do not hand them out; those of
+    `LERS(k=...)` may be. Missing labels are values of their own; missing numbers are an error in training and match no
     condition later, as do values that training never had.
 
     References
@@ -128,9 +129,7 @@ class MLEM2(RuleClassifier):
     If sex is male and occupation is salesman then evaluation is high.
     """
 
-    def __init__(
-        self, *, semantics: Semantics = "strict", ties: Ties = "first", schema: Schema | None = None
-    ) -> None:
+    def __init__(self, *, semantics: Semantics = "strict", ties: Ties = "first", schema: Schema | None = None) -> None:
         self.semantics = semantics
         self.ties = ties
         self.schema = schema

@@ -56,9 +56,7 @@ class Inducer:
                 sizes += np.diff(at)[kept].tolist()
                 conclusions += [union] * int(kept.sum())
         at = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Rules.of(
-            self.table, at, np.concatenate(conditions), np.array(conclusions, dtype=np.uint64), self.target
-        )
+        return Rules.of(self.table, at, np.concatenate(conditions), np.array(conclusions, dtype=np.uint64), self.target)
 
     def unions(self, size: int, goal: Bools | None = None) -> Rules:
         """The rules for every union of `size` classes."""
@@ -113,7 +111,7 @@ def concluded(rules: Rules, table: ValueTable) -> Masks:
 def inside_rule(rules: Rules, i: int, table: ValueTable) -> Bools:
     """Which rows of a table lie inside one rule."""
     inside: Bools = np.ones(len(table), dtype=bool)
-    for j in np.flatnonzero(rules.named[i]):
+    for j in np.flatnonzero(rules.named[i]).tolist():
         member = rules.members[j]
         if member is None:
             inside &= (table.low[j] >= rules.low[i, j]) & (table.high[j] <= rules.high[i, j])

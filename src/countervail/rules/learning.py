@@ -1,4 +1,4 @@
-"""From what a user holds (a frame, a table, a release) to a value-set table, and from rows to the numbers rules match."""
+"""From what a user holds (a frame, a table, a release) to a value-set table, and from rows to numbers to match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Regions
 from countervail.core.release import Release
-from countervail.core.schema import Column, Schema, Type
+from countervail.core.schema import Column, Schema
 from countervail.core.table import Table, to_pandas
 from countervail.rules.values import MAX_CLASSES, Attribute, Floats, ValueTable
 
@@ -102,16 +102,21 @@ def _column(values: pd.Series, name: str, schema: Schema | None) -> Column:
         c = schema[name]
         return Column(name, c.type, "attribute", None if c.type == "numeric" else c.domain, c.levels)
     dtype = values.dtype
-    kind: Type = "categorical"
     if isinstance(dtype, pd.CategoricalDtype):
         return Column(name, "ordinal", levels=tuple(dtype.categories)) if dtype.ordered else Column(name)
-    if (pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)) or (dtype == object and any(isinstance(v, pd.Interval) for v in values)):
-        kind = "numeric"
-    return Column(name, kind)
+    plain = pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+    return Column(name, "numeric" if plain or _has_intervals(values) else "categorical")
+
+
+def _has_intervals(values: pd.Series) -> bool:
+    if isinstance(values.dtype, pd.IntervalDtype):
+        return True
+    return bool(values.dtype == object) and any(isinstance(v, pd.Interval) for v in values)
 
 
 def _has_cells(values: pd.Series) -> bool:
-    return bool(values.dtype == object) and any(isinstance(v, (pd.Interval, frozenset)) for v in values)
+    sets = bool(values.dtype == object) and any(isinstance(v, frozenset) for v in values)
+    return sets or _has_intervals(values)
 
 
 def frame_of(X: Any, owner: str) -> pd.DataFrame:

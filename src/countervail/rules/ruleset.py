@@ -96,11 +96,11 @@ class Rules:
     def joined(cls, parts: Sequence[Rules]) -> Rules:
         """Several sets of rules of one table, one after the other."""
         members = tuple(
-            None if first is None else np.concatenate([p.members[j] for p in parts])  # type: ignore[misc]
+            None if first is None else np.concatenate([p.members[j] for p in parts])
             for j, first in enumerate(parts[0].members)
         )
         fields = ("named", "low", "high", "conclusions", "support")
-        stacked = {f: np.concatenate([getattr(p, f) for p in parts]) for f in fields}
+        stacked: dict[str, Any] = {f: np.concatenate([getattr(p, f) for p in parts]) for f in fields}
         return replace(parts[0], members=members, **stacked)
 
     def take(self, rules: Any) -> Self:
@@ -138,7 +138,8 @@ class Rules:
     @property
     def specificity(self) -> Ints:
         """How many attributes each rule names."""
-        return self.named.sum(axis=1).astype(np.int64)
+        named: Ints = self.named.sum(axis=1).astype(np.int64)
+        return named
 
     def to_frame(self) -> pd.DataFrame:
         """One row per rule: condition, conclusion, support, strength, specificity."""

@@ -190,6 +190,9 @@ def _from_axis(axis: Axis, schema: Schema) -> tuple[Attribute, Floats, Floats, B
             raise SchemaError(f"Column '{axis.name}' has missing numbers. Impute or drop them before inducing rules.")
         return Attribute(axis.name, True, whole=axis.whole), axis.low, axis.high, None
     column, member = schema[axis.name], axis.member
+    if column.values is not None and (unknown := [v for v in axis.known if v is not None and v not in column.values]):
+        word = "levels" if column.type == "ordinal" else "domain"
+        raise SchemaError(f"Column '{axis.name}' has {len(unknown)} value(s) outside its declared {word}.")
     if column.type == "ordinal" and column.levels is not None and None not in axis.known:
         rank = np.array([column.levels.index(v) for v in axis.known], dtype=float)
         low = np.where(member, rank, np.inf).min(axis=1)

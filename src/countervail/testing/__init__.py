@@ -1,6 +1,7 @@
 """Contract checks, public so that anyone who adds a class can run them on it."""
 
 from countervail.testing.attacks import attack_checks as attack_checks
+from countervail.testing.audit import audit_epsilon as audit_epsilon
 from countervail.testing.explainers import explainer_checks as explainer_checks
 from countervail.testing.protectors import protector_checks as protector_checks
 from countervail.testing.tables import small_model as small_model

@@ -36,7 +36,11 @@ def protector_checks(protector: TableProtector) -> Iterator[Check]:
     yield check_guarantee_survives_refutation
     yield check_same_seed_same_release
     yield check_seeded_says_so
-    yield check_row_order_does_not_matter
+    if getattr(protector, "draws_noise", False):
+        yield check_noise_differs_without_a_seed
+        yield check_only_randomised_columns_leave
+    else:
+        yield check_row_order_does_not_matter
     yield check_pickle_and_json_round_trip
     yield check_table_does_not_travel
 
@@ -168,6 +172,21 @@ def check_row_order_does_not_matter(p: TableProtector) -> None:
     turned = table.take(np.arange(len(table))[::-1])
     one, other = p.fit(table).protect(table), clone(p).fit(turned).protect(turned)
     assert sorted(_class_texts(one)) == sorted(_class_texts(other))
+
+
+def check_noise_differs_without_a_seed(p: TableProtector) -> None:
+    """Two unseeded fits draw different noise; one fit releases one draw, however often it is asked."""
+    table, free = small_table(), clone(p).set_params(random_state=None)
+    drawn = [_sorted(_release(clone(free), table).to_frame()).to_csv() for _ in range(3)]
+    assert len(set(drawn)) > 1
+    fitted = free.fit(table)
+    assert fitted.protect(table).to_json() == fitted.protect(table).to_json()
+
+
+def check_only_randomised_columns_leave(p: TableProtector) -> None:
+    """Neither the target nor an identifier stands beside the noisy columns."""
+    schema = small_table().schema
+    assert set(_release(p).to_frame().columns) <= set(schema.features)
 
 
 def check_pickle_and_json_round_trip(p: TableProtector) -> None:

@@ -18,7 +18,7 @@ _DOMAINS = {
 }
 
 
-def small_table(n: int = 60, seed: int = 0, *, domains: bool = False) -> Table:
+def small_table(n: int = 60, seed: int = 0, *, domains: bool = True) -> Table:
     """People with an identifier, mixed quasi-identifiers, a sensitive attribute, and an index that is not a range."""
     rng = generator(seed)
     age = rng.integers(20, 80, n)

@@ -1,4 +1,4 @@
-"""A slow, plain twin of rule induction: row sets are Python integers, every condition has its block, nothing is clever."""
+"""A slow, plain twin of rule induction: row sets are Python integers, every condition has its block."""
 
 from itertools import combinations
 
@@ -53,13 +53,12 @@ def conditions(rows):
     out = []
     for a, column in enumerate(rows.columns):
         if isinstance(column[0], frozenset):
-            for s in sorted(set(column), key=number):
-                out.append((a, "in", s, bits(c <= s for c in column), bits(bool(c & s) for c in column)))
+            sets = sorted(set(column), key=number)
+            out += [(a, "in", s, bits(c <= s for c in column), bits(bool(c & s) for c in column)) for s in sets]
             continue
-        for v in sorted({c[1] for c in column}):
-            out.append((a, "<=", v, bits(c[1] <= v for c in column), bits(c[0] <= v for c in column)))
-        for v in sorted({c[0] for c in column}):
-            out.append((a, ">=", v, bits(c[0] >= v for c in column), bits(c[1] >= v for c in column)))
+        highs, lows = sorted({c[1] for c in column}), sorted({c[0] for c in column})
+        out += [(a, "<=", v, bits(c[1] <= v for c in column), bits(c[0] <= v for c in column)) for v in highs]
+        out += [(a, ">=", v, bits(c[0] >= v for c in column), bits(c[1] >= v for c in column)) for v in lows]
     everyone = (1 << rows.n) - 1
     return [c for c in out if c[3] != everyone]
 
@@ -84,9 +83,7 @@ def _equal(rows, i, j):
 def lower(rows, union, semantics):
     reached = effective(rows, semantics)
     inside = [bool(d) and not d & ~union for d in reached]
-    crisp = all(
-        len(v) == 1 if isinstance(v, frozenset) else v[0] == v[1] for column in rows.columns for v in column
-    )
+    crisp = all(len(v) == 1 if isinstance(v, frozenset) else v[0] == v[1] for column in rows.columns for v in column)
     if crisp or semantics == "paper":
         return bits(inside), 0
     bad = [not d & union for d in rows.decisions]
@@ -101,9 +98,7 @@ def mlem2(rows, goal, inside, bad, union):
     while left:
         chosen, g, cov, pos = [], left, everyone, everyone
         while not chosen or cov & outside or pos & bad:
-            candidates = [
-                c for c in all_conditions if c[3] & g and (cov & ~c[3] or (bad and pos & ~c[4]))
-            ]
+            candidates = [c for c in all_conditions if c[3] & g and (cov & ~c[3] or (bad and pos & ~c[4]))]
             if not candidates:
                 chosen = None
                 break
@@ -214,9 +209,7 @@ def lers(found, rows, attributes, classes):
     for row in rows:
         full, partly = np.zeros(classes), np.zeros(classes)
         for cells, union, support in found:
-            hits = sum(
-                row[a] in c if isinstance(c, frozenset) else c[0] <= row[a] <= c[1] for a, c in cells.items()
-            )
+            hits = sum(row[a] in c if isinstance(c, frozenset) else c[0] <= row[a] <= c[1] for a, c in cells.items())
             vote = np.array([union >> i & 1 for i in range(classes)]) * support * len(cells)
             full += vote if hits == len(cells) else 0
             partly += vote * hits / len(cells)

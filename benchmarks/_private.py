@@ -1,4 +1,4 @@
-"""Public domains of the data sets in the private studies: from their documentation, not from the rows.
+"""What the private studies share: public domains (from documentation, not from the rows), and where results come from.
 
 Adult: the codebook adult.names of the UCI repository lists all labels; the bounds are those of the census form (age
 capped at 90, capital gain at 99,999, hours at 99). German credit: labels from the UCI codebook; bounds that a lender
@@ -7,9 +7,19 @@ would state in its conditions.
 
 from __future__ import annotations
 
+import hashlib
+import platform
+import subprocess
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import countervail as cv
+from countervail.data.registry import REGISTERED, find
+
+ROOT = Path(__file__).resolve().parents[1]
+_PACKAGES = ("countervail", "numpy", "pandas", "scikit-learn", "numba", "opendp")
 
 DROPPED = ("fnlwgt", "education-num", "capital-loss")
 _BOUNDS: dict[str, dict[str, tuple[float, ...]]] = {
@@ -37,3 +47,23 @@ def load_declared(name: str) -> tuple[cv.Table, tuple[str, ...]]:
     kept = tuple(c for c in table.schema if c.name in frame.columns)
     schema = cv.Schema(kept, table.schema.favourable)
     return cv.Table.from_frame(frame, schema=schema, domains=domains), _MISSING[name]
+
+
+def provenance(seed: int | None, *sets: str) -> dict[str, Any]:
+    """Commit, seed, versions and data hashes; ask before the run, which takes minutes."""
+    return {
+        "commit": _git("rev-parse", "HEAD"),
+        "uncommitted_changes": bool(_git("status", "--porcelain", "--", "src")),
+        "seed": seed,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+        "data_sha256": {name: _hash(name) for name in sets},
+    }
+
+
+def _hash(name: str) -> str:
+    held = find(name) if name in REGISTERED else files("countervail.data") / "bundled" / f"{name}.csv.gz"
+    return hashlib.sha256(held.read_bytes()).hexdigest()
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,0 +1,65 @@
+"""countervail rules: publishable rules of a table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.core.files import write_frame, write_text
+from countervail.core.guarantee import KCommonality
+from countervail.core.table import Table
+
+if TYPE_CHECKING:
+    from countervail.rules import Rules
+
+ENDINGS = (".txt", ".csv", ".csv.gz", ".parquet", ".json", ".html")
+
+
+def rules(
+    data: Data,
+    schema: SchemaFile,
+    k: Annotated[int, typer.Option(help="People who support every rule, at least.", min=2)] = 5,
+    max_union: Annotated[int | None, typer.Option(help="The most classes a rule may leave open.", min=1)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the target depends on, in rules that at least k people support.
+
+    Where too few people support a rule for one class, a rule for several classes says what can be said.
+
+    Example: `countervail rules people.csv --schema people.toml --k 5 -o rules.csv`
+    """
+    from countervail.rules import LERS
+
+    check_ending(output, ENDINGS)
+    table = Table.read(data, schema)
+    with progress("Inducing rules", quiet=as_json) as tick:
+        found = LERS(k=k, max_union=max_union).fit(table).rules_
+        tick(1, 1)
+    promise = KCommonality(k, of="rule")
+    if output is not None:
+        _write(found, promise, output)
+        err.print(f"{len(found)} rules written to {output}.", markup=False)
+    if as_json:
+        say_json({"guarantee": promise.to_dict(), **found.to_dict()})
+    elif output is None:
+        say(found.to_text() if len(found) else f"No rule has {k} supporters. Lower k.")
+    err.print(str(promise), markup=False)
+
+
+def _write(found: Rules, promise: KCommonality, path: Path) -> None:
+    if path.suffix == ".json":
+        write_text(json.dumps({"guarantee": promise.to_dict(), **found.to_dict()}, indent=1, default=str) + "\n", path)
+    elif path.suffix == ".txt":
+        write_text(found.to_text() + "\n", path)
+    elif path.suffix == ".html":
+        from countervail.report import write_page
+        from countervail.report.ruled import rules_page, summarize_rules
+
+        write_page(rules_page(summarize_rules(found, promise)), path)
+    else:
+        write_frame(found.to_frame(), path)

@@ -1,0 +1,122 @@
+"""Groups of at least k people with similar quasi-identifiers: who is grouped depends on quasi-identifiers alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from countervail.core.rng import generator
+from countervail.protect import _grouping_kernels as kernels
+from countervail.protect._grouping_kernels import Items
+from countervail.protect._space import Boxes, Codes, Ints, Space
+
+_BLOCK = 1200  # items clustered at once
+_NEAR = 60
+_TOGETHER = 4
+
+
+def form_groups(space: Space, k: int, *, starts: int = 8, effort: int = 10) -> Ints:
+    """The group of each row: greedy clustering from several starts, then repeated rebuilding of neighbouring groups.
+
+    Chance is seeded by a constant and people are taken in the order of their quasi-identifiers, so groups are a
+    function of these. People with equal quasi-identifiers stay together where k of them do; fewer may be shared out, and then
+    the order of the rows, never a private value, says who goes where.
+    """
+    codes, counts, rows = _items(space, k)
+    group = np.empty(len(codes), dtype=np.int64)
+    used = 0
+    for block in _blocks(space, codes, counts, k):
+        found = _cluster(space, codes[block], counts[block], k, starts, effort)
+        group[block] = found + used
+        used += int(found.max()) + 1
+    out = np.empty(len(space.row_codes), dtype=np.int64)
+    out[rows] = np.repeat(dense(group), counts)
+    return out
+
+
+def dense(group: Ints) -> Ints:
+    """Group numbers without gaps, in the order of their first member."""
+    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse.ravel()]
+
+
+def boxes_of(space: Space, group: Ints) -> Boxes:
+    """The region around each group's rows."""
+    n, q, v = int(group.max()) + 1, len(space.sizes), space.positions.shape[1]
+    member = np.zeros((n, q, v), dtype=bool)
+    for j in range(q):
+        member[group, j, space.row_codes[:, j]] = True
+    low, high = member.argmax(axis=2), v - 1 - member[:, :, ::-1].argmax(axis=2)
+    ranks = np.arange(v)
+    for j in np.flatnonzero(space.interval):
+        member[:, j] = (ranks >= low[:, j, None]) & (ranks <= high[:, j, None])
+    return Boxes(low.astype(np.int64), high.astype(np.int64), member)
+
+
+def _items(space: Space, k: int) -> tuple[Codes, Ints, Ints]:
+    """Codes and people of each item, and the rows in that order: k equal people are one item, fewer are many."""
+    whole = space.counts >= k
+    times = np.where(whole, 1, space.counts)
+    codes = np.repeat(space.tuples, times, axis=0)
+    counts = np.repeat(np.where(whole, space.counts, 1), times)
+    return np.ascontiguousarray(codes), counts.astype(np.int64), np.argsort(space.row_tuple, kind="stable")
+
+
+def _cluster(space: Space, codes: Codes, counts: Ints, k: int, starts: int, effort: int) -> Ints:
+    p, n = _pack(space, codes, counts), len(codes)
+    every = np.arange(n)
+    best, least = np.zeros(n, dtype=np.int64), np.inf
+    for first in np.unique(np.linspace(0, n - 1, starts).astype(np.int64)):
+        group, groups = kernels.cluster(p, every, int(first), k)
+        cost = kernels.total_cost(p, every, group, groups)
+        if cost < least:
+            best, least = group, cost
+    if best.max() > 0 and least > 0 and effort > 0:
+        near = kernels.neighbours(p, min(_NEAR, n - 1))
+        draws = generator(0).random((effort * n, 2))
+        kernels.improve(p, best, near, draws, k, min(_TOGETHER, int(best.max()) + 1), 2 * n)
+    return dense(best)
+
+
+def _pack(space: Space, codes: Codes, counts: Ints) -> Items:
+    """The items of a block as the kernels want them."""
+    intervals, sets = np.flatnonzero(space.interval), np.flatnonzero(~space.interval)
+    place = np.column_stack([space.positions[j, codes[:, j]] for j in intervals] or [np.zeros((len(codes), 0))])
+    words = [-(-int(space.sizes[j]) // 64) for j in sets]
+    first = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
+    word = np.zeros((len(codes), int(first[-1])), dtype=np.uint64)
+    for b, j in enumerate(sets):
+        value = codes[:, j].astype(np.uint64)
+        word[np.arange(len(codes)), first[b] + (codes[:, j] // 64)] = np.uint64(1) << (value % np.uint64(64))
+    return Items(np.ascontiguousarray(place, dtype=float), space.unit[intervals], word, first, space.unit[sets], counts)
+
+
+def _blocks(space: Space, codes: Codes, counts: Ints, k: int) -> list[Ints]:
+    """Neighbourhoods of about `_BLOCK` items and at least k people, by halving along the widest column."""
+    done, open_ = [], [np.arange(len(codes))]
+    while open_:
+        block = open_.pop()
+        halves = _halve(space, codes, counts, block, k) if len(block) > _BLOCK else None
+        if halves is None:
+            done.append(block)
+        else:
+            open_ += halves
+    return sorted(done, key=lambda b: int(b[0]))
+
+
+def _halve(space: Space, codes: Codes, counts: Ints, block: Ints, k: int) -> list[Ints] | None:
+    part, people = codes[block], counts[block]
+    width = [
+        space.unit[j] * (np.ptp(space.positions[j, part[:, j]]) if space.interval[j] else len(np.unique(part[:, j])))
+        for j in range(part.shape[1])
+    ]
+    for j in np.argsort(-np.array(width), kind="stable"):
+        order = np.argsort(part[:, j], kind="stable")
+        before = np.cumsum(people[order])
+        edges = np.flatnonzero(np.diff(part[order, j])) + 1
+        fit = edges[(before[edges - 1] >= k) & (before[-1] - before[edges - 1] >= k)]
+        if len(fit):
+            cut = fit[np.argmin(np.abs(2 * before[fit - 1] - before[-1]))]
+            return [np.sort(block[order[:cut]]), np.sort(block[order[cut:]])]
+    return None
