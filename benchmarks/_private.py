@@ -24,13 +24,7 @@ _PACKAGES = ("countervail", "numpy", "pandas", "scikit-learn", "numba", "opendp"
 DROPPED = ("fnlwgt", "education-num", "capital-loss")
 _BOUNDS: dict[str, dict[str, tuple[float, ...]]] = {
     "adult": {"age": (17, 90), "capital-gain": (0, 99999), "hours-per-week": (1, 99)},
-    "german_credit": {
-        "duration": (0, 72),
-        "credit_amount": (0, 20000),
-        "age": (18, 80),
-        "existing_credits": (1, 4),
-        "num_dependents": (1, 2),
-    },
+    "german_credit": {"duration": (0, 72), "credit_amount": (0, 20000), "age": (18, 80)},
 }
 _MISSING = {"adult": ("workclass", "occupation", "native-country"), "german_credit": ()}
 

@@ -59,7 +59,7 @@ class PlainMondrian:
         q = range(len(self.ordered))
         losses = [self.loss(rows, j) for j in q]
         best, least = None, float("inf")
-        for j in sorted(q, key=lambda j: -losses[j]):
+        for j in q if self.gain else sorted(q, key=lambda j: -losses[j]):
             if losses[j] == 0:
                 continue
             candidates = self.halves(rows, j)

@@ -1,8 +1,8 @@
 """The full audit: every mechanism of ours, every kind of neighbouring tables, three budgets; and the controls.
 
-`make audit`. Lower bounds on epsilon from 50,000 + 200,000 draws on each side, wrong with probability 1e-6 each; a bound
-above the claim is a broken promise, and the program then ends with an error. The histograms' noise is OpenDP's and slow,
-so they get a tenth of the draws.
+`make audit`. Lower bounds on epsilon from 50,000 + 200,000 draws on each side, wrong with probability 1e-6 each. A
+bound above the claim is a broken promise, and the program then ends with an error. The histograms' noise is OpenDP's
+and slow, so they get a tenth of the draws.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.cli._private import PRIVATE, check_private, meaning, private_explainer
 from countervail.core.errors import SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files import read_frame, write_frame, write_text
@@ -22,6 +23,10 @@ class Method(StrEnum):
 
     nice = "nice"
     cfk = "cfk"
+    private_neighbours = "private-neighbours"
+    noisy_counterfactual = "noisy-counterfactual"
+    private_histograms = "private-histograms"
+    dp_table = "dp-table"
 
 
 class SearchName(StrEnum):
@@ -51,10 +56,21 @@ def explain(
         Path | None, typer.Option("--model", "-m", help="A saved model (.skops); default: a forest trained on DATA.")
     ] = None,
     method: Annotated[
-        Method, typer.Option(help="cfk: k-anonymous, may be handed out; nice: plain, other people's records.")
+        Method,
+        typer.Option(
+            help="cfk: k-anonymous, may be handed out; nice: plain, other people's records; the others: differentially "
+            "private, with declared domains and --rows."
+        ),
     ] = Method.cfk,
     k: Annotated[int, typer.Option(help="cfk: how many people every answer speaks of at least.")] = 10,
     search: Annotated[SearchName, typer.Option(help="cfk: how the region is found.")] = SearchName.exact,
+    epsilon: Annotated[
+        float, typer.Option(help="private methods: the budget of one answer, or of the one draw.")
+    ] = 1.0,
+    neighbours: Annotated[int, typer.Option(help="private-neighbours, -histograms: records behind an answer.")] = 20,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="private methods: a column where missing is a level; may be repeated.")
+    ] = None,
     reward: Annotated[RewardName, typer.Option(help="nice: what it looks for on the way.")] = RewardName.none,
     target: Annotated[str, typer.Option(help="'favourable', 'other', or a label.")] = "favourable",
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
@@ -70,11 +86,19 @@ def explain(
     Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops --k 10 -o out.html`
     """
     check_ending(output, ENDINGS)
+    private = method.value in PRIVATE
+    for line in check_private(rows, model) if private else ():
+        err.print(line, markup=False)
     table = Table.read(data, schema)
     decide = _model(model, table, allow_pickle)
     queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide)
     aim = _target(target, table)
-    explainer = _explainer(method, reward, k, search, aim).fit(table, decide)
+    made = (
+        private_explainer(method.value, epsilon, neighbours, missing or [], aim)
+        if private
+        else _explainer(method, reward, k, search, aim)
+    )
+    explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     if output is not None:
@@ -84,7 +108,8 @@ def explain(
         say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
     elif output is None:
         say(answers.to_text())
-    err.print(str(answers.guarantee), markup=False)
+    for line in (str(answers.guarantee), *meaning(answers.guarantee)):
+        err.print(line, markup=False)
 
 
 def _explainer(method: Method, reward: RewardName, k: int, search: SearchName, target: Any) -> Any:

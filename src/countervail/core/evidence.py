@@ -122,7 +122,7 @@ def rerun_evidence(
 def _outcome(release: Any, table: Table) -> Hashable:
     """The first explanation, or how many released rows equal the table's first record."""
     if hasattr(release, "counterfactuals"):
-        at = int(np.flatnonzero((release.status != "already_favourable").to_numpy())[0])
+        at = int(np.argmax((release.status != "already_favourable").to_numpy()))
         return tuple(str(v) for v in release.counterfactuals.iloc[at])
     rows = release.to_frame()
     names = [n for n in table.schema.features if n in rows.columns]
@@ -131,18 +131,33 @@ def _outcome(release: Any, table: Table) -> Hashable:
 
 
 def _neighbour(release: Any, table: Table) -> Table:
-    """The table where the record most like the first answer has become the record least like it."""
+    """The table where the record that matters most to the first answer has become the one that matters least.
+
+    For an explanation that is the record nearest to its query among those with the decision it leads to.
+    """
     from dataclasses import replace
 
-    features = table.features.astype(object)
-    model = table.frame.iloc[0]
+    near, far = 0, len(table) - 1
     if hasattr(release, "counterfactuals"):
-        model = release.counterfactuals[release.status != "already_favourable"].iloc[0]
-    alike = sum((features[n] == model[n]).to_numpy(dtype=int) for n in features.columns)
-    frame = table.frame.copy()
-    near, far = int(np.argmax(alike)), int(np.argmin(alike))
-    order = np.arange(len(frame))
+        away = _distances(release, table)
+        near, far = int(np.argmin(away)), int(np.argmax(np.where(np.isinf(away), -1.0, away)))
+    order = np.arange(len(table))
     order[near] = far
-    for name in features.columns:
+    frame = table.frame.copy()
+    for name in table.schema.features:
         frame[name] = frame[name].array.take(order)
     return replace(table, frame=frame)
+
+
+def _distances(release: Any, table: Table) -> Floats:
+    """From the first query to each record; infinite for records with another target than the answer's decision."""
+    from countervail.core.distance import HEOM
+    from countervail.core.encode import Encoder, conform_rows
+
+    at = int(np.argmax((release.status != "already_favourable").to_numpy()))
+    encoder = Encoder.fit(table)
+    rows = encoder.encode(table.features)
+    query = encoder.extended(conform_rows(release.factuals.iloc[[at]], table, "refute"))[1]
+    away = HEOM.fit(encoder, rows).between(np.repeat(query, len(rows), axis=0), rows)
+    wanted = (table.target.astype(object) == release.after.iloc[at]).to_numpy()
+    return np.where(wanted, away, np.inf) if wanted.any() else away

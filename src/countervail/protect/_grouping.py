@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from countervail.core.rng import generator
 from countervail.protect import _grouping_kernels as kernels
 from countervail.protect._grouping_kernels import Items
-from countervail.protect._space import Boxes, Codes, Ints, Space
+from countervail.protect._space import Bools, Boxes, Codes, Floats, Ints, Space
 
 _BLOCK = 1200  # items clustered at once
 _NEAR = 60
-_TOGETHER = 4
+_TOGETHER = 4  # groups taken apart at once
+_WORK = 10_000
 
 
-def form_groups(space: Space, k: int, *, starts: int = 8, effort: int = 10) -> Ints:
+def form_groups(space: Space, k: int) -> Ints:
     """The group of each row: greedy clustering from several starts, then repeated rebuilding of neighbouring groups.
 
     Chance is seeded by a constant and people are taken in the order of their quasi-identifiers, so groups are a
-    function of these. People with equal quasi-identifiers stay together where k of them do; fewer may be shared out, and then
-    the order of the rows, never a private value, says who goes where.
+    function of these. People with equal quasi-identifiers stay together where k of them do; fewer may be shared
+    out, and then the order of the rows, never a private value, says who goes where.
     """
     codes, counts, rows = _items(space, k)
     group = np.empty(len(codes), dtype=np.int64)
     used = 0
     for block in _blocks(space, codes, counts, k):
-        found = _cluster(space, codes[block], counts[block], k, starts, effort)
+        found = _cluster(space, codes[block], counts[block], k, len(codes))
         group[block] = found + used
         used += int(found.max()) + 1
     out = np.empty(len(space.row_codes), dtype=np.int64)
@@ -63,8 +66,11 @@ def _items(space: Space, k: int) -> tuple[Codes, Ints, Ints]:
     return np.ascontiguousarray(codes), counts.astype(np.int64), np.argsort(space.row_tuple, kind="stable")
 
 
-def _cluster(space: Space, codes: Codes, counts: Ints, k: int, starts: int, effort: int) -> Ints:
+def _cluster(space: Space, codes: Codes, counts: Ints, k: int, total: int) -> Ints:
+    """Cluster one block; the more items there are in all, the less time each gets."""
     p, n = _pack(space, codes, counts), len(codes)
+    starts = 8 if total <= _WORK else 2
+    draws = int(n * np.clip(_WORK / total, 0.2, 10.0))
     every = np.arange(n)
     best, least = np.zeros(n, dtype=np.int64), np.inf
     for first in np.unique(np.linspace(0, n - 1, starts).astype(np.int64)):
@@ -72,10 +78,10 @@ def _cluster(space: Space, codes: Codes, counts: Ints, k: int, starts: int, effo
         cost = kernels.total_cost(p, every, group, groups)
         if cost < least:
             best, least = group, cost
-    if best.max() > 0 and least > 0 and effort > 0:
+    if best.max() > 0 and least > 0:
         near = kernels.neighbours(p, min(_NEAR, n - 1))
-        draws = generator(0).random((effort * n, 2))
-        kernels.improve(p, best, near, draws, k, min(_TOGETHER, int(best.max()) + 1), 2 * n)
+        chances = generator(0).random((draws, 2))
+        kernels.improve(p, best, near, chances, k, min(_TOGETHER, int(best.max()) + 1), 2 * n)
     return dense(best)
 
 
@@ -120,3 +126,31 @@ def _halve(space: Space, codes: Codes, counts: Ints, block: Ints, k: int) -> lis
             cut = fit[np.argmin(np.abs(2 * before[fit - 1] - before[-1]))]
             return [np.sort(block[order[:cut]]), np.sort(block[order[cut:]])]
     return None
+
+
+def merge(space: Space, group: Ints, failing: Callable[[Ints], Bools]) -> Ints:
+    """Merge groups that fail with the one that costs least, until none fails or one group is left."""
+    group = dense(group)
+    while group.max() > 0 and (bad := failing(group)).any():
+        boxes, sizes = boxes_of(space, group), np.bincount(group)
+        g = int(np.flatnonzero(bad)[0])
+        both = boxes.member | boxes.member[g]
+        cost = (sizes + sizes[g]) * _ncp(space, both) - sizes * _ncp(space, boxes.member)
+        cost[g] = np.inf
+        group = dense(np.where(group == g, int(cost.argmin()), group))
+    return group
+
+
+def _ncp(space: Space, member: Bools) -> Floats:
+    """NCP of boxes given by membership."""
+    total = np.zeros(len(member))
+    for j in range(len(space.sizes)):
+        inside = member[:, j, : space.sizes[j]]
+        if space.interval[j]:
+            place = space.positions[j, : space.sizes[j]]
+            high = np.where(inside, place, -np.inf).max(axis=1)
+            total += space.unit[j] * (high - np.where(inside, place, np.inf).min(axis=1))
+        else:
+            n = inside.sum(axis=1)
+            total += np.where(n > 1, space.unit[j] * n, 0.0)
+    return total

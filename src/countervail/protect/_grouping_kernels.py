@@ -24,11 +24,11 @@ class Items(NamedTuple):
     word: Words  # (N, W) values of the set attributes, one bit each
     first: Ints  # (b + 1,) words of each set attribute
     share: Floats  # (b,) NCP per value of a set of two values and more
-    count: Ints  # (N,)
+    people: Ints  # (N,)
 
 
 @njit(cache=True, nogil=True)
-def _ones(word: int) -> int:
+def _ones(word: np.uint64) -> int:
     """How many bits are set."""
     n = 0
     while word:
@@ -127,7 +127,7 @@ def cluster(p: Items, items: Ints, start: int, k: int) -> tuple[Ints, int]:
     low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
     left = 0
     for t in items:
-        left += p.count[t]
+        left += p.people[t]
     last, groups = start, 0
     while left >= k or groups == 0:
         seed, far = -1, -1.0
@@ -141,8 +141,8 @@ def cluster(p: Items, items: Ints, start: int, k: int) -> tuple[Ints, int]:
         while a >= 0:
             group[a] = groups
             _take(p, items[a], low, high, word)
-            size += p.count[items[a]]
-            left -= p.count[items[a]]
+            size += p.people[items[a]]
+            left -= p.people[items[a]]
             if size >= k:
                 break
             a, best = -1, np.inf
@@ -169,11 +169,11 @@ def _place_rest(p: Items, items: Ints, group: Ints, groups: int) -> None:
         for g in range(groups):
             before = _around(p, items, group, g, -1, -1, low, high, word)
             after = _with(p, items[a], low, high, word)
-            cost = after * (sizes[g] + p.count[items[a]]) - before * sizes[g]
+            cost = after * (sizes[g] + p.people[items[a]]) - before * sizes[g]
             if cost < best:
                 best, chosen = cost, g
         group[a] = chosen
-        sizes[chosen] += p.count[items[a]]
+        sizes[chosen] += p.people[items[a]]
 
 
 @njit(cache=True, nogil=True)
@@ -181,7 +181,7 @@ def _sizes(p: Items, items: Ints, group: Ints, groups: int) -> Ints:
     sizes = np.zeros(groups, np.int64)
     for a in range(len(items)):
         if group[a] >= 0:
-            sizes[group[a]] += p.count[items[a]]
+            sizes[group[a]] += p.people[items[a]]
     return sizes
 
 
@@ -248,7 +248,7 @@ def polish(p: Items, items: Ints, group: Ints, groups: int, k: int) -> None:
                     continue
                 if b == -groups or alone == np.inf:
                     alone = _hull(p, members[g], length[g], mine, -1, low, high, word)
-                moved = p.count[mine] - (p.count[other] if b >= 0 else 0)
+                moved = p.people[mine] - (p.people[other] if b >= 0 else 0)
                 now = cost[g] * sizes[g] + cost[h] * sizes[h]
                 # Without `mine` the group costs at least `alone`, whatever comes instead.
                 if sizes[g] - moved < k or sizes[h] + moved < k or now <= alone * (sizes[g] - moved) + TINY:
@@ -274,7 +274,7 @@ def polish(p: Items, items: Ints, group: Ints, groups: int, k: int) -> None:
 @njit(cache=True, nogil=True)
 def neighbours(p: Items, n: int) -> Ints:
     """The `n` nearest other items of each item, nearest first."""
-    total = len(p.count)
+    total = len(p.people)
     out, distance = np.empty((total, n), np.int64), np.empty(total)
     for a in range(total):
         for b in range(total):
@@ -291,7 +291,7 @@ def improve(p: Items, group: Ints, near: Ints, draws: Floats, k: int, together: 
     `draws` (I, 2) in [0, 1): which item to start from, and from which of its crowd to cluster. Ends after `patience`
     draws without gain. Numbers of emptied groups are left unused.
     """
-    total, idle = len(p.count), 0
+    total, idle = len(p.people), 0
     free = group.max() + 1
     chosen = np.empty(together, np.int64)
     for i in range(len(draws)):

@@ -95,12 +95,13 @@ class Public:
 
     def _check_rows_are_judged_alone(self) -> None:
         """A model that looks at the whole batch would carry one record into the decision about another."""
-        some = self.grid.codes(self.probe.features.iloc[:_PROBES])
-        rows = np.tile(self.grid.default, (_BATCH, 1))
-        rows[:_PROBES] = some
-        among_defaults = self.decide(rows)[:_PROBES]
-        rows[_PROBES : 2 * _PROBES] = some[::-1]
-        if not np.array_equal(among_defaults, self.decide(rows)[:_PROBES]):
+        some = self.grid.codes(self.probe.features)
+        said = []
+        for others in (self.grid.default, np.zeros_like(self.grid.default), self.grid.sizes - 1):
+            rows = np.tile(others, (_BATCH, 1))
+            rows[: len(some)] = some
+            said.append(self.decide(rows)[: len(some)])
+        if any(not np.array_equal(said[0], other) for other in said[1:]):
             raise SchemaError(
                 f"The 'model' of {self.owner} decides about a row by looking at the other rows of the batch. Give it a "
                 f"model that judges every row alone: only then is one record's influence bounded."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -91,6 +91,18 @@ class Space:
             positions,
             unit,
             np.where(scale > 0, scale, 1.0),
+        )
+
+    def only(self, rows: Ints) -> Space:
+        """The same codes and costs for some of the rows."""
+        codes = self.row_codes[rows]
+        tuples, row_tuple, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+        return replace(
+            self,
+            row_codes=codes,
+            tuples=np.ascontiguousarray(tuples, dtype=np.int32),
+            counts=counts.astype(np.int64),
+            row_tuple=row_tuple.ravel().astype(np.int64),
         )
 
     def cells(self, boxes: Boxes, i: int) -> Codes:

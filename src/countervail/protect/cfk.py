@@ -9,33 +9,41 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from countervail.core.diversity import Tally
 from countervail.core.encode import Matrix
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
-from countervail.core.guarantee import KAnonymity
+from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
+from countervail.core.loss import ncp
 from countervail.core.protocols import Progress
+from countervail.core.region import Regions
 from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
 from countervail.protect import _exact, _grasp
+from countervail.protect._crowd import Crowd
 from countervail.protect._exact import Limits, Solved
+from countervail.protect._grouping import boxes_of, form_groups, merge
 from countervail.protect._space import Bools, Boxes, Ints, Space
 from countervail.protect.base import ExplanationProtector, released, unique_rows
+from countervail.protect.groups import Groups
 
-Search = Literal["exact", "grasp"]
-SEARCHES: tuple[Search, ...] = ("exact", "grasp")
+Search = Literal["groups", "exact", "grasp"]
+SEARCHES: tuple[Search, ...] = ("groups", "exact", "grasp")
+_SAMPLED = "The share of combinations that hold was sampled."
 _BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
 
 
 class CFK(ExplanationProtector):
-    """k-anonymous counterfactuals: the quasi-identifiers of a training row, widened until k people fit.
+    """k-anonymous counterfactuals: private values of a training row behind quasi-identifiers that k people share.
 
     Parameters
     ----------
     k : int
         How many training rows every released region holds at least (the counterfactual's owner included).
-    search : {"exact", "grasp"}
-        "exact" finds the region of least NCP among those where every combination keeps the decision (pureness 1);
-        "grasp" is the published heuristic.
+    search : {"groups", "exact", "grasp"}
+        "groups" settles once who hides with whom, and answers from group regions only: it withstands an adversary who
+        knows this code. "exact" finds the smallest region around a counterfactual where every combination keeps the
+        decision (pureness 1); "grasp" is the published heuristic. Both withstand someone with a register only.
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.
     explainer : Explainer, optional
@@ -45,6 +53,14 @@ class CFK(ExplanationProtector):
     min_pureness : float
         With "exact", what is acceptable where no pure region exists: 1 moves on to the next nearest neighbour; less
         takes the purest region found whose NCP is at most 1.25 times, or 3 points above, the least possible.
+    l, t : number, optional
+        With "groups": every group holds at least `l` different values of the sensitive column, or its values are
+        distributed within `t` of all people's (equal ground distance). Met by merging groups.
+    sensitive : str, optional
+        The column of `l` and `t`; by default the schema's only sensitive one.
+    groups : Groups, optional
+        With "groups": the groups of an earlier fit, `groups_`. Its people stay where they are; new rows wait until k
+        of them can form groups of their own. Always pass it when you fit again to a table of the same people.
     neighbours : int
         How many neighbours are tried before the answer is "no counterfactual".
     node_budget, cell_budget : int
@@ -57,9 +73,10 @@ class CFK(ExplanationProtector):
 
     Notes
     -----
-    *Threat model*: an adversary with a register of everybody's quasi-identifiers, who sees explanations. Against one
-    who also reruns this search, a minimal region gives its owner away more often than 1 in k (the promise says
-    `against="register"`, and so does every explanation).
+    *Threat model*: an adversary with a register of everybody's quasi-identifiers who sees explanations. With "groups"
+    the adversary also has the model, this code and its settings, and asks without limit: none of the k people of a
+    group can be ruled out (docs/decisions/reciprocal-groups.md). k counts people other than the asker; each member whose
+    private values the adversary already knows costs one; what the model itself gives away is not covered.
 
     References
     ----------
@@ -81,11 +98,15 @@ class CFK(ExplanationProtector):
         self,
         k: int = 10,
         *,
-        search: Search = "exact",
+        search: Search = "groups",
         weights: Mapping[str, float] | None = None,
         explainer: Explainer | None = None,
         target: Any = "favourable",
         min_pureness: float = 1.0,
+        l: float | None = None,  # noqa: E741 -- the name the literature uses
+        t: float | None = None,
+        sensitive: str | None = None,
+        groups: Groups | None = None,
         neighbours: int = 10,
         node_budget: int = 200_000,
         cell_budget: int = 20_000,
@@ -99,6 +120,10 @@ class CFK(ExplanationProtector):
         self.explainer = explainer
         self.target = target
         self.min_pureness = min_pureness
+        self.l = l
+        self.t = t
+        self.sensitive = sensitive
+        self.groups = groups
         self.neighbours = neighbours
         self.node_budget = node_budget
         self.cell_budget = cell_budget
@@ -106,9 +131,16 @@ class CFK(ExplanationProtector):
         self.iterations = iterations
         self.profile = profile
 
-    def guarantee(self) -> KAnonymity:
-        """k-anonymity against whoever holds a register."""
-        return KAnonymity(self.k, against="register")
+    def guarantee(self) -> Guarantee:
+        """k-anonymity, and whom it withstands."""
+        k = KAnonymity(self.k, against="algorithm" if self.search == "groups" else "register")
+        parts: list[Guarantee] = [k]
+        # Merging reads sensitive values, so these two parts hold against the register only.
+        if self.l is not None:
+            parts.append(LDiversity(self.l, "distinct", self.sensitive or ""))
+        if self.t is not None:
+            parts.append(TCloseness(self.t, "equal", self.sensitive or ""))
+        return AllOf(tuple(parts)) if len(parts) > 1 else k
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
@@ -121,6 +153,8 @@ class CFK(ExplanationProtector):
         self.desired_ = explainer._targets(self.target, np.zeros(1, dtype=np.int64))[0]
         if self.search == "grasp":
             self.eligible_ = self._eligible_counts()
+        if self.search == "groups":
+            self._fit_groups(table)
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
@@ -138,7 +172,13 @@ class CFK(ExplanationProtector):
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(k=3), cls(k=3, search="grasp"), cls(k=3, search="grasp", profile="published")]
+        return [
+            cls(k=3),
+            cls(k=3, l=2, sensitive="ill"),
+            cls(k=3, search="exact"),
+            cls(k=3, search="grasp"),
+            cls(k=3, search="grasp", profile="published"),
+        ]
 
     def _check_parameters(self) -> None:
         if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 2:
@@ -149,12 +189,68 @@ class CFK(ExplanationProtector):
             raise bad_parameter("CFK", "profile", "None or 'published'", self.profile)
         if self.profile and self.search != "grasp":
             raise bad_parameter("CFK", "profile", "None unless search='grasp'", self.profile)
+        for name in ("l", "t", "groups"):
+            if getattr(self, name) is not None and self.search != "groups":
+                raise bad_parameter("CFK", name, "None unless search='groups'", getattr(self, name))
+        if (self.l is not None or self.t is not None) and self.sensitive is None:
+            raise bad_parameter("CFK", "sensitive", "the column that l and t speak of", None)
+        if self.l is not None and self.l < 1:
+            raise bad_parameter("CFK", "l", "at least 1", self.l)
+        if self.t is not None and not 0 <= self.t <= 1:
+            raise bad_parameter("CFK", "t", "between 0 and 1", self.t)
+        if self.groups is not None and self.groups.k < self.k:
+            raise bad_parameter("CFK", "groups", f"formed with a k of at least {self.k}", self.groups.k)
         if not 0 <= self.min_pureness <= 1:
             raise bad_parameter("CFK", "min_pureness", "between 0 and 1", self.min_pureness)
         for name in ("neighbours", "node_budget", "cell_budget", "alpha", "iterations"):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise bad_parameter("CFK", name, "a whole number of at least 1", value)
+
+    def _fit_groups(self, table: Table) -> None:
+        """Settle who hides with whom, on quasi-identifiers alone; then which candidates may be handed out."""
+        explainer = self.explainer_
+        if getattr(explainer, "justified", False):
+            must = "one with justified=False for search='groups': true labels are private"
+            raise bad_parameter("CFK", "explainer", must, self.explainer)
+        if getattr(explainer, "constraints_", None):
+            must = "one without constraints for search='groups': they would be checked against a person's own values"
+            raise bad_parameter("CFK", "explainer", must, self.explainer)
+        stored = self.groups if self.groups is not None else Groups.first(self.k, table)
+        group = stored.assign(table)
+        fresh = np.flatnonzero(group < 0)
+        if len(fresh) >= self.k:
+            part = self.space_ if len(fresh) == len(table) else self.space_.only(fresh)
+            found = self._diverse(part, form_groups(part, self.k), table.frame.iloc[fresh])
+            regions = part.regions(boxes_of(part, found))
+            group[fresh] = found + len(stored.regions)
+            stored = stored.extended(table, fresh, found, regions)
+        self.groups_, self.row_group_ = stored, group
+        blur = ncp(stored.regions, table) * len(self.space_.sizes)
+        self.crowd_ = Crowd(explainer.encoder_, explainer.heom_, explainer.rows_, group, stored.regions, blur, self.k)
+        self.crowd_.judge(self._favourable, self.cell_budget, self.min_pureness)
+
+    def _diverse(self, space: Space, group: Ints, frame: pd.DataFrame) -> Ints:
+        """Merge groups whose sensitive values are too alike."""
+        if self.l is None and self.t is None:
+            return group
+        if self.sensitive is None or self.sensitive not in frame.columns:
+            raise bad_parameter("CFK", "sensitive", f"one of the columns {list(frame.columns)}", self.sensitive)
+        secret, column = frame[self.sensitive], self.table_.schema[self.sensitive]
+
+        def failing(labels: Ints) -> Bools:
+            tally = Tally.of(labels, secret)
+            bad = np.zeros(len(tally.sizes), dtype=bool)
+            if self.l is not None:
+                bad |= tally.distinct() < self.l
+            if self.t is not None:
+                bad |= tally.distances("equal", column) > self.t + 1e-9
+            return bad
+
+        merged = merge(space, group, failing)
+        if failing(merged).any():
+            raise bad_parameter("CFK", "l", f"at most the number of values of '{self.sensitive}'", self.l)
+        return merged
 
     def _favourable(self, rows: Matrix) -> Bools:
         explainer = self.explainer_
@@ -177,6 +273,8 @@ class CFK(ExplanationProtector):
         explainer = self.explainer_
         now = explainer.decision_.decide(frame)
         already = self.desired_[now]
+        if self.search == "groups":
+            return self._answer_from_groups(frame, now, already)
         tried = self.neighbours if self.search == "exact" else 1
         ranks = explainer.nearest(frame, tried)
         answers = _Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
@@ -186,6 +284,21 @@ class CFK(ExplanationProtector):
                 break
             distinct, which = unique_rows(explainer.rows_[ranks[open_, rank]])
             answers.take(open_, distinct, which, self._solve(distinct), rank)
+        return answers
+
+    def _answer_from_groups(self, frame: pd.DataFrame, now: Ints, already: Bools) -> _Answers:
+        explainer = self.explainer_
+        answers = _Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
+        open_ = np.flatnonzero(~already)
+        if len(open_):
+            _, queries = explainer.encoder_.extended(frame.iloc[open_])
+            near = self.crowd_.nearest(queries)
+            at, candidate = open_[near >= 0], near[near >= 0]
+            answers.found[at], answers.group[at] = True, self.crowd_.group[candidate]
+            answers.rows[at] = self.crowd_.example(candidate)
+            answers.pureness[at] = self.crowd_.pureness[candidate]
+            for a, c in zip(at, candidate):
+                answers.notes[a] = _SAMPLED if self.crowd_.sampled[c] else ""
         return answers
 
     def _solve(self, rows: Matrix) -> Solved:
@@ -226,7 +339,7 @@ class CFK(ExplanationProtector):
         """Quasi-identifiers as regions, private attributes as they are, blanks where there is no answer."""
         at = np.flatnonzero(a.found)
         private = self.explainer_.encoder_.decode(a.rows[at])
-        shown = self.space_.regions(a.boxes.take(at)).to_frame() if len(at) else pd.DataFrame()
+        shown = self._regions(a, at).to_frame() if len(at) else pd.DataFrame()
         quasi = set(self.table_.schema.names("quasi"))
         out = {}
         for name in private.columns:
@@ -235,6 +348,12 @@ class CFK(ExplanationProtector):
                 values = values.astype("Int64")
             out[name] = values.set_axis(at).reindex(range(len(a.found)))
         return released(pd.DataFrame(out))
+
+    def _regions(self, a: _Answers, at: Ints) -> Regions:
+        if self.search == "groups":
+            regions: Regions = self.groups_.regions[a.group[at]]
+            return regions
+        return self.space_.regions(a.boxes.take(at))
 
 
 class _Answers:
@@ -245,6 +364,7 @@ class _Answers:
     ) -> None:
         self.now, self.already, self.found = now, already, found
         self.rows, self.boxes, self.pureness, self.notes = rows, boxes, pureness, notes
+        self.group = np.full(len(now), -1, dtype=np.int64)
 
     @classmethod
     def empty(cls, n: int, width: int, space: Space, now: Ints, already: Bools) -> _Answers:
@@ -265,7 +385,9 @@ class _Answers:
             np.concatenate([getattr(p, field) for p in parts])
             for field in ("now", "already", "found", "rows", "pureness")
         )
-        return cls(now, already, found, rows, boxes, pureness, [n for p in parts for n in p.notes])
+        out = cls(now, already, found, rows, boxes, pureness, [n for p in parts for n in p.notes])
+        out.group = np.concatenate([p.group for p in parts])
+        return out
 
     def take(self, open_: Ints, distinct: Matrix, which: Ints, solved: Solved, rank: int) -> None:
         """Enter what was solved for the distinct counterfactuals of the open queries."""
@@ -288,5 +410,5 @@ def _note(rank: int, solved: Solved, i: int) -> str:
     if gap > 1e-9 and solved.pureness[i] == 1:
         notes.append(f"The region is not proven minimal: its NCP is at most {gap:.2%} above the least possible.")
     if solved.sampled[i]:
-        notes.append("The share of combinations that hold was sampled.")
+        notes.append(_SAMPLED)
     return " ".join(notes)

@@ -1,13 +1,14 @@
 """Compiled loops of rule induction. Each has a plain-Python twin in the tests.
 
-Row sets are lists of row numbers that shrink while a rule grows: time and memory are linear in rows and attributes,
-however many different values a column has. Of the many cuts of an ordered attribute only the best one on each side is
-looked at: what a condition covers grows with the cut, so the others cannot win (docs/decisions/rule-induction.md).
+Row sets are lists of row numbers that shrink while a rule grows, and counts by value that shrink with them: time and
+memory are linear in rows and attributes, however many different values a column has. Of the many cuts of an ordered
+attribute only the best one on each side is looked at: what a condition covers grows with the cut, so the others cannot
+win (docs/decisions/rule-induction.md).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -114,42 +115,6 @@ def _tightest(t: Coded, base: I, ups: I, held: I) -> I:
 
 
 @njit(cache=True, nogil=True)
-def _ends(t: Coded, a: int, g: I, cov: I, pos: I, whole: bool, soft: bool) -> tuple[int, int, int, int, int, int]:
-    """Of the goal: last upper end and its weight, first lower end and its weight; the ends of what is covered."""
-    last, last_w, first, first_w = -1, 0, 1 << 40, 0
-    for row in g:
-        u, d, w = t.up[a, row], t.down[a, row], t.weight[row]
-        if u > last:
-            last, last_w = u, 0
-        if d < first:
-            first, first_w = d, 0
-        last_w += w if u == last else 0
-        first_w += w if d == first else 0
-    top, bottom = last, first
-    if whole:
-        return last, last_w, first, first_w, t.up[a].max(), 0
-    for row in cov:
-        top, bottom = max(top, t.up[a, row]), min(bottom, t.down[a, row])
-    if soft:
-        for row in pos:
-            top, bottom = max(top, t.may_up[a, row]), min(bottom, t.may_down[a, row])
-    return last, last_w, first, first_w, top, bottom
-
-
-@njit(cache=True, nogil=True)
-def _push(t: Coded, a: int, rows: I, at: I, lists: C, sums: I, own: I) -> None:
-    """Add up the weights of rows by the sets that each row's set is listed with."""
-    for row in rows:
-        own[t.up[a, row]] += t.weight[row]
-    for row in rows:
-        s = t.up[a, row]
-        if own[s] > 0:
-            for i in range(at[t.first[a] + s], at[t.first[a] + s + 1]):
-                sums[lists[i]] += own[s]
-            own[s] = 0
-
-
-@njit(cache=True, nogil=True)
 def _weigh(t: Coded, rows: I) -> int:
     """How many rows a list of distinct rows stands for."""
     total = 0
@@ -159,87 +124,221 @@ def _weigh(t: Coded, rows: I) -> int:
 
 
 @njit(cache=True, nogil=True)
+def _count(t: Coded, base: I, ups: I, bins: I, rows: I, sign: int, may: bool) -> None:
+    """Add rows to (or take them from) the counts by upper end, lower end or value set of each attribute."""
+    up, down = (t.may_up, t.may_down) if may else (t.up, t.down)
+    for a in range(len(t.ordered)):
+        here, middle = base[a], base[a] + ups[a]
+        if t.ordered[a]:
+            for row in rows:
+                bins[here + up[a, row]] += sign * t.weight[row]
+                bins[middle + down[a, row]] += sign * t.weight[row]
+        else:
+            for row in rows:
+                bins[here + up[a, row]] += sign * t.weight[row]
+
+
+@njit(cache=True, nogil=True)
+def _restrict(
+    t: Coded, base: I, ups: I, bins: I, rows: I, condition: tuple[int, int, int], flags: B, may: bool
+) -> tuple[I, int, int]:
+    """The rows that a condition covers (or may cover), their number, and how many are flagged; the counts follow."""
+    a, kind, code = condition
+    kept, gone = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    n = lost = flagged = size = 0
+    for row in rows:
+        if may_hold(t, a, kind, code, row) if may else holds(t, a, kind, code, row):
+            kept[n] = row
+            n += 1
+            size += t.weight[row]
+            flagged += flags[row]
+        else:
+            gone[lost] = row
+            lost += 1
+    if lost <= n:
+        _count(t, base, ups, bins, gone[:lost], -1, may)
+    else:
+        bins[:] = 0
+        _count(t, base, ups, bins, kept[:n], 1, may)
+    return kept[:n], size, flagged
+
+
+@njit(cache=True, nogil=True)
+def _ends(t: Coded, base: I, ups: I, bins: I, ends: I) -> None:
+    """Move the last upper end and the first lower end of each ordered attribute inwards to where rows are left."""
+    for a in range(len(t.ordered)):
+        if t.ordered[a]:
+            middle = base[a] + ups[a]
+            while ends[a, 0] > 0 and bins[base[a] + ends[a, 0]] == 0:
+                ends[a, 0] -= 1
+            while middle + ends[a, 1] < base[a + 1] - 1 and bins[middle + ends[a, 1]] == 0:
+                ends[a, 1] += 1
+
+
+@njit(cache=True, nogil=True)
+def _outermost(t: Coded, base: I, ups: I) -> I:
+    """The widest ends that rows can have."""
+    ends = np.zeros((len(t.ordered), 2), np.int64)
+    ends[:, 0] = ups - 1
+    return ends
+
+
+@njit(cache=True, nogil=True)
+def _sums(t: Coded, a: int, bins: I, here: int, at: I, lists: C, out: I) -> None:
+    """For each value set the weight of the sets that are listed with it."""
+    out[:] = 0
+    for s in range(t.first[a + 1] - t.first[a]):
+        if bins[here + s] > 0:
+            for i in range(at[t.first[a] + s], at[t.first[a] + s + 1]):
+                out[lists[i]] += bins[here + s]
+
+
+class _Scales(NamedTuple):
+    """What conditions are weighed by, condition by condition, and the counts by value of the whole table."""
+
+    base: I
+    ups: I
+    held: I
+    total: I
+    tightest: I
+    all_bins: I
+    pos_bins: I
+    rows: int
+
+
+@njit(cache=True, nogil=True)
 def _choose(
-    t: Coded, base: I, ups: I, held: I, total: I, snap: I, g: I, cov: I, pos: I, n_rows: int, soft: bool, whole: bool
+    t: Coded, w: Any, goal: I, cov: I, pos: I, g_ends: I, c_ends: I, p_ends: I, n: tuple[int, int, int], soft: bool
 ) -> tuple[int, int, int]:
     """The best next condition: most of the goal, then most of the class, then fewest rows, then the first.
 
-    A candidate covers part of the goal and shrinks what the rule covers (`cov`) or may cover (`pos`).
+    A candidate covers part of the goal and shrinks what the rule covers (`cov`) or may cover (`pos`). All three are
+    counts by value; `n` are their numbers of rows.
     """
-    rows, n_cov, n_pos = _weigh(t, g), 0 if whole else _weigh(t, cov), 0 if whole else _weigh(t, pos)
     best_a, best_kind, best_code = -1, -1, -1
     most, most_held, fewest = 0, 0, 0
-    widest = 0
     for a in range(len(t.ordered)):
-        widest = max(widest, t.first[a + 1] - t.first[a])
-    in_g, in_cov = np.zeros(widest, np.int64), np.zeros(widest, np.int64)
-    in_pos, own = np.zeros(widest, np.int64), np.zeros(widest, np.int64)
-    for a in range(len(t.ordered)):
+        here, middle = w.base[a], w.base[a] + w.ups[a]
         if t.ordered[a]:
-            last, last_w, first, first_w, top, bottom = _ends(t, a, g, cov, pos, whole, soft)
-            middle = base[a] + ups[a]
+            last, first = g_ends[a, 0], g_ends[a, 1]
+            top, bottom = c_ends[a, 0], c_ends[a, 1]
+            if soft:
+                top, bottom = max(top, p_ends[a, 0]), min(bottom, p_ends[a, 1])
             for kind in (UP, DOWN):
                 if kind == UP:
-                    at = base[a] + top - 1
-                    if at < base[a]:
+                    at = here + top - 1
+                    if at < here:
                         continue
-                    hits = rows if top - 1 >= last else rows - last_w
+                    hits = n[0] if top - 1 >= last else n[0] - goal[here + last]
                 else:
                     at = middle + bottom + 1
-                    if at >= base[a + 1]:
+                    if at >= w.base[a + 1]:
                         continue
-                    hits = rows if bottom + 1 <= first else rows - first_w
-                at = snap[at]
-                if hits > 0 and (hits, held[at], -total[at]) > (most, most_held, -fewest):
-                    most, most_held, fewest = hits, held[at], total[at]
-                    best_a, best_kind, best_code = a, kind, at - (base[a] if kind == UP else middle)
+                    hits = n[0] if bottom + 1 <= first else n[0] - goal[middle + first]
+                at = w.tightest[at]
+                if hits > 0 and (hits, w.held[at], -w.total[at]) > (most, most_held, -fewest):
+                    most, most_held, fewest = hits, w.held[at], w.total[at]
+                    best_a, best_kind, best_code = a, kind, at - (here if kind == UP else middle)
             continue
         q = t.first[a + 1] - t.first[a]
-        in_g[:q] = 0
-        _push(t, a, g, t.sup_at, t.sup, in_g, own)
-        if not whole:
-            in_cov[:q] = 0
-            _push(t, a, cov, t.sup_at, t.sup, in_cov, own)
-            if soft:
-                in_pos[:q] = 0
-                _push(t, a, pos, t.meet_at, t.meet, in_pos, own)
+        in_goal, in_cov, in_pos = np.empty(q, np.int64), np.empty(q, np.int64), np.empty(q, np.int64)
+        _sums(t, a, goal, here, t.sup_at, t.sup, in_goal)
+        _sums(t, a, cov, here, t.sup_at, t.sup, in_cov)
+        if soft:
+            _sums(t, a, pos, here, t.meet_at, t.meet, in_pos)
         for s in range(q):
-            if in_g[s] == 0:
-                continue
-            at = base[a] + s
-            shrinks = total[at] < n_rows if whole else in_cov[s] < n_cov or (soft and in_pos[s] < n_pos)
-            if shrinks and (in_g[s], held[at], -total[at]) > (most, most_held, -fewest):
-                most, most_held, fewest = in_g[s], held[at], total[at]
+            shrinks = in_cov[s] < n[1] or (soft and in_pos[s] < n[2])
+            scale = (in_goal[s], w.held[here + s], -w.total[here + s])
+            if in_goal[s] > 0 and shrinks and scale > (most, most_held, -fewest):
+                most, most_held, fewest = in_goal[s], w.held[here + s], w.total[here + s]
                 best_a, best_kind, best_code = a, IN, s
     return best_a, best_kind, best_code
 
 
 @njit(cache=True, nogil=True)
-def _kept(t: Coded, rows: I, a: int, kind: int, code: int, may: bool) -> I:
-    """The rows that a condition covers, or may cover."""
-    out = np.empty(len(rows), np.int64)
+def _grow(t: Coded, w: Any, open_: I, open_bins: I, flags: B, bad: B, soft: bool) -> tuple[I, I]:
+    """Conditions that together leave no flagged row inside and overlap no bad one, and the goal that is left.
+
+    No conditions where the rows that are left cannot be told from others.
+    """
+    everyone = np.arange(len(flags))
+    goal_bins, cov_bins, pos_bins = open_bins.copy(), w.all_bins.copy(), w.pos_bins.copy()
+    goal, cov, pos = open_, everyone, everyone
+    n_goal, n_cov, n_pos = _weigh(t, open_), w.rows, w.rows
+    n_out, n_bad = 1, 1 if soft else 0
+    g_ends, c_ends, p_ends = _outermost(t, w.base, w.ups), _outermost(t, w.base, w.ups), _outermost(t, w.base, w.ups)
+    chosen = np.empty((8, 3), np.int64)
     n = 0
-    for row in rows:
-        if may_hold(t, a, kind, code, row) if may else holds(t, a, kind, code, row):
-            out[n] = row
-            n += 1
-    return out[:n]
+    while n_out > 0 or n_bad > 0:
+        _ends(t, w.base, w.ups, goal_bins, g_ends)
+        _ends(t, w.base, w.ups, cov_bins, c_ends)
+        if soft:
+            _ends(t, w.base, w.ups, pos_bins, p_ends)
+        sizes = (n_goal, n_cov, n_pos)
+        best = _choose(t, w, goal_bins, cov_bins, pos_bins, g_ends, c_ends, p_ends, sizes, soft)
+        if best[0] < 0:
+            return chosen[:0], goal
+        if n == len(chosen):
+            chosen = np.concatenate((chosen, np.empty((n, 3), np.int64)))
+        chosen[n, 0], chosen[n, 1], chosen[n, 2] = best
+        n += 1
+        goal, n_goal, _ = _restrict(t, w.base, w.ups, goal_bins, goal, best, flags, False)
+        cov, n_cov, n_out = _restrict(t, w.base, w.ups, cov_bins, cov, best, flags, False)
+        if soft:
+            pos, n_pos, n_bad = _restrict(t, w.base, w.ups, pos_bins, pos, best, bad, True)
+    return chosen[:n], goal
 
 
 @njit(cache=True, nogil=True)
-def _any(t: Coded, rows: I, conditions: I, used: B, may: bool) -> bool:
-    """Whether some row meets, or may meet, all used conditions."""
-    for row in rows:
+def _last_unmet(t: Coded, conditions: I, rows: I, may: bool) -> I:
+    """For each row the last condition that it does not meet."""
+    out = np.full(len(rows), -1, np.int64)
+    for i in range(len(rows)):
+        for c in range(len(conditions) - 1, -1, -1):
+            a, kind, code = conditions[c]
+            if not (may_hold(t, a, kind, code, rows[i]) if may else holds(t, a, kind, code, rows[i])):
+                out[i] = c
+                break
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _let_in(t: Coded, conditions: I, used: B, rows: I, unmet: I, c: int, may: bool) -> bool:
+    """Whether without condition `c` some row would meet all others that are in use.
+
+    Only rows whose last unmet condition is `c` matter: a later one keeps a row out, and for an earlier one this has
+    been looked at already.
+    """
+    for i in range(len(rows)):
+        if unmet[i] != c:
+            continue
         met = True
-        for c in range(len(conditions)):
-            if used[c]:
-                a, kind, code = conditions[c]
-                met = may_hold(t, a, kind, code, row) if may else holds(t, a, kind, code, row)
+        for b in range(c):
+            if used[b]:
+                a, kind, code = conditions[b]
+                met = may_hold(t, a, kind, code, rows[i]) if may else holds(t, a, kind, code, rows[i])
                 if not met:
                     break
         if met:
             return True
     return False
+
+
+@njit(cache=True, nogil=True)
+def _minimal(t: Coded, conditions: I, outside: I, bads: I) -> I:
+    """The conditions that stay when, first to last, those are dropped that keep no row out."""
+    used = np.ones(len(conditions), np.bool_)
+    left = len(conditions)
+    out_unmet, bad_unmet = _last_unmet(t, conditions, outside, False), _last_unmet(t, conditions, bads, True)
+    for c in range(len(conditions)):
+        if left == 1:
+            break
+        if not _let_in(t, conditions, used, outside, out_unmet, c, False) and not _let_in(
+            t, conditions, used, bads, bad_unmet, c, True
+        ):
+            used[c] = False
+            left -= 1
+    return conditions[used]
 
 
 @njit(cache=True, nogil=True)
@@ -260,53 +359,32 @@ def induce(t: Coded, goal: B, inside: B, bad: B) -> tuple[I, I]:
     soft = bool(bad.any())
     base, ups = layout(t)
     held = covered(t, base, ups, inside)
-    total = covered(t, base, ups, np.ones(len(goal), np.bool_))
-    snap = _tightest(t, base, ups, held)
-    outside, bads, everyone = np.flatnonzero(~inside), np.flatnonzero(bad), np.arange(len(goal))
+    total, everyone = covered(t, base, ups, np.ones(len(goal), np.bool_)), np.arange(len(goal))
+    all_bins, pos_bins = np.zeros(base[-1], np.int64), np.zeros(base[-1], np.int64)
+    _count(t, base, ups, all_bins, everyone, 1, False)
+    _count(t, base, ups, pos_bins, everyone, 1, True)
+    tightest = _tightest(t, base, ups, held)
+    w = _Scales(base, ups, held, total, tightest, all_bins, pos_bins, _weigh(t, everyone))
+    flags = ~inside
+    outside, bads = np.flatnonzero(flags), np.flatnonzero(bad)
     open_ = np.flatnonzero(goal)
-    n_rows = _weigh(t, everyone)
+    bins = np.zeros(base[-1], np.int64)
+    _count(t, base, ups, bins, open_, 1, False)
     ends, flat = [0], [np.int64(0) for _ in range(0)]
+    done = np.zeros(len(goal), np.bool_)
     while len(open_) > 0:
-        chosen = np.empty((8, 3), np.int64)
-        n = 0
-        g, cov, pos = open_, everyone, everyone if soft else bads
-        out, may = outside, bads
-        found = True
-        while n == 0 or len(out) > 0 or len(may) > 0:
-            a, kind, code = _choose(t, base, ups, held, total, snap, g, cov, pos, n_rows, soft, n == 0)
-            if a < 0:
-                found = False
-                break
-            if n == len(chosen):
-                chosen = np.concatenate((chosen, np.empty((n, 3), np.int64)))
-            chosen[n, 0], chosen[n, 1], chosen[n, 2] = a, kind, code
-            n += 1
-            g, cov = _kept(t, g, a, kind, code, False), _kept(t, cov, a, kind, code, False)
-            out = _kept(t, out, a, kind, code, False)
-            if soft:
-                pos, may = _kept(t, pos, a, kind, code, True), _kept(t, may, a, kind, code, True)
-        if not found:  # rows that no conditions tell from those outside
-            lost = np.zeros(len(goal), np.bool_)
-            lost[g] = True
-            open_ = open_[~lost[open_]]
-            continue
-        conditions = chosen[:n]
-        used = np.ones(n, np.bool_)
-        left = n
-        for c in range(n):
-            if left == 1:
-                break
-            used[c] = False
-            if _any(t, outside, conditions, used, False) or (soft and _any(t, bads, conditions, used, True)):
-                used[c] = True
-            else:
-                left -= 1
-        conditions = conditions[used]
-        for c in range(len(conditions)):
-            flat.extend([conditions[c, 0], conditions[c, 1], conditions[c, 2]])
-        ends.append(len(flat) // 3)
-        still = np.array([not meets(t, conditions, row) for row in open_], np.bool_)
-        open_ = open_[still]
+        conditions, left = _grow(t, w, open_, bins, flags, bad, soft)
+        if len(conditions) == 0:  # no conditions tell these rows from those outside
+            done[left] = True
+        else:
+            conditions = _minimal(t, conditions, outside, bads)
+            for c in range(len(conditions)):
+                flat.extend([conditions[c, 0], conditions[c, 1], conditions[c, 2]])
+            ends.append(len(flat) // 3)
+            for row in open_:
+                done[row] = meets(t, conditions, row)
+        _count(t, base, ups, bins, open_[done[open_]], -1, False)
+        open_ = open_[~done[open_]]
     return np.array(ends, np.int64), np.array(flat, np.int64).reshape(-1, 3)
 
 

@@ -1,0 +1,81 @@
+"""countervail explain with the private methods."""
+
+import json
+import sys
+
+import pytest
+
+from countervail.cli import main
+from countervail.cli._private import PRIVATE, meaning
+from countervail.core.files import write_frame
+from countervail.core.guarantee import DifferentialPrivacy, NoGuarantee
+from countervail.core.schema_file import write_schema
+from countervail.testing import small_table
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command in this process: exit code, output, errors."""
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        return left.value.code or 0, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("small")
+    table, asked = small_table(200), small_table(6, seed=1)
+    write_frame(table.frame, place / "people.csv")
+    write_schema(table.schema, place / "people.toml")
+    write_frame(asked.features, place / "asked.csv")
+    bare = small_table(200, domains=False)
+    write_schema(bare.schema, place / "bare.toml")
+    return place
+
+
+def words(folder, method, *more, schema="people.toml"):
+    return ("explain", folder / "people.csv", "--schema", folder / schema, "--method", method, *more)
+
+
+@pytest.mark.parametrize("method", PRIVATE)
+def test_every_private_method_answers_and_says_what_it_costs(run, folder, tmp_path, method):
+    out = tmp_path / "answers.json"
+    code, _, err = run(*words(folder, method, "--rows", folder / "asked.csv", "--epsilon", "1", "-o", out))
+    assert code == 0 and "given a public model" in err
+    assert "has seen the data" in err
+    data = json.loads(out.read_text())
+    assert data["guarantee"]["promise"] == "DifferentialPrivacy" and data["guarantee"]["epsilon"] == 1.0
+    if method in ("private-neighbours", "noisy-counterfactual"):
+        assert "Over 100 queries epsilon adds up to 100 (to 83.5" in err and "Over 1,000 queries" in err
+        assert "no protection to speak of" in err
+    else:
+        assert "100 or 1,000 queries cost nothing more" in err
+
+
+def test_the_people_of_the_data_are_not_explained_privately(run, folder):
+    code, _, err = run(*words(folder, "private-neighbours"))
+    assert code == 2 and "need --rows" in err
+
+
+def test_domains_must_be_declared(run, folder):
+    more = ("--rows", folder / "asked.csv")
+    code, _, err = run(*words(folder, "private-neighbours", *more, schema="bare.toml"))
+    assert code == 2 and "adds noise over public domains" in err
+
+
+def test_a_bad_budget_is_one_line(run, folder):
+    code, _, err = run(*words(folder, "dp-table", "--rows", folder / "asked.csv", "--epsilon", "0"))
+    assert code == 2 and "'epsilon' parameter of DPTable" in err
+
+
+def test_small_budgets_are_said_to_protect():
+    lines = meaning(DifferentialPrivacy(0.001))
+    assert "strong protection" in lines[1] and "times as likely" in lines[0]
+    assert "some protection" in meaning(DifferentialPrivacy(0.1))[1]
+    assert meaning(NoGuarantee("x")) == []

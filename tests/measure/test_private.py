@@ -1,0 +1,76 @@
+"""The figures for private explanations, on answers whose figures can be counted by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countervail as cv
+from countervail.report.trade_off import trade_off
+from countervail.testing import small_model, small_table
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return (
+        cv.NICE("none", target="favourable", justified=False)
+        .fit(small_table(), small_model)
+        .explain(small_table(20, seed=1))
+    )
+
+
+def test_records_of_the_table_are_matched_once(plain):
+    q = cv.measure.private_quality(plain, small_model)
+    asked = int((plain.status != "already_favourable").sum())
+    # Every answer is a training row, and no two rows of this table are equal.
+    assert q.m0.value == 0 and q.m1.value == 1 and q.m1.n == asked
+    assert q.d_min.mean.value == 0 and q.correctness.value == 1
+    assert q.dist_rec.mean.value == pytest.approx(np.nanmean(cv.measure.recourse_cost(plain)))
+    assert q.plaus_prox.mean.value == pytest.approx(np.nanmean(cv.measure.plausibility(plain, neighbours=5)))
+    assert q.dist_rec.deviation == pytest.approx(np.nanstd(cv.measure.recourse_cost(plain), ddof=1))
+    assert q.dist_rec.mean.low < q.dist_rec.mean.value < q.dist_rec.mean.high and "±" in str(q.dist_rec)
+
+
+def test_invalid_answers_count_as_answers_but_not_as_correct(plain):
+    asked = (plain.status != "already_favourable").to_numpy()
+    back = plain.counterfactuals.copy()
+    for name in back.columns:  # half of the people get their own row back
+        column = back[name].astype(object)
+        column[asked & (np.arange(len(back)) % 2 == 0)] = plain.factuals[name].astype(object)
+        back[name] = column.infer_objects()
+    status = plain.status.where(~asked | (np.arange(len(back)) % 2 == 1), "no_counterfactual")
+    q = cv.measure.private_quality(replace(plain, counterfactuals=back, status=status), small_model)
+    wrong = int((asked & (np.arange(len(back)) % 2 == 0)).sum())
+    assert q.correctness.n == asked.sum() and q.correctness.value == pytest.approx(1 - wrong / asked.sum())
+    assert q.dist_rec.mean.value < cv.measure.private_quality(plain, small_model).dist_rec.mean.value
+
+
+def test_duplicates_are_counted(plain):
+    table = small_table()
+    twice = cv.Table(pd.concat([table.frame, table.frame]), table.schema)
+    found = plain.counterfactuals.notna().all(axis=1).to_numpy()
+    shown = replace(
+        plain,
+        counterfactuals=plain.counterfactuals[found].reset_index(drop=True),
+        factuals=plain.factuals[found].reset_index(drop=True),
+    )
+    assert (cv.measure.exact_matches(shown, table=twice) == 2).all()
+    assert (cv.measure.exact_matches(shown) == 1).all()
+
+
+def test_noisy_answers_are_measured_too():
+    made = cv.PrivateNeighbours().fit(small_table(), small_model)
+    q = cv.measure.private_quality(made.explain(small_table(20, seed=1)), small_model)
+    assert 0 <= q.m0.value <= 1 and q.d_min.mean.value <= q.plaus_prox.mean.value
+    assert set(q.to_dict()) == {"dist_rec", "plaus_prox", "correctness", "m0", "m1", "d_min"}
+
+
+def test_the_picture_shows_every_budget_and_the_open_explainer():
+    from countervail.core.stats import mean_interval
+
+    points = {e: mean_interval([1.0, 2.0 / e]) for e in (0.1, 1.0, 10.0)}
+    svg = trade_off({"all": points, "sampled": points}, "Dist_rec", without_noise=mean_interval([0.5, 0.6]))
+    assert all(text in svg for text in ("0.1", "10", "sampled", "no noise", "Dist_rec")) and svg == trade_off(
+        {"all": points, "sampled": points}, "Dist_rec", without_noise=mean_interval([0.5, 0.6])
+    )
