@@ -33,9 +33,7 @@ def cn2(train: pd.DataFrame, y: pd.Series, test: pd.DataFrame, numeric: list[str
     def coded(frame: pd.DataFrame) -> np.ndarray:
         return np.column_stack(
             [
-                frame[v.name].to_numpy(float)
-                if v.is_continuous
-                else [v.values.index(str(x)) for x in frame[v.name]]
+                frame[v.name].to_numpy(float) if v.is_continuous else [v.values.index(str(x)) for x in frame[v.name]]
                 for v in columns
             ]
         ).astype(float)
@@ -71,7 +69,7 @@ def main() -> None:
         if about.name == "peers.json":
             continue
         plan = json.loads(about.read_text(encoding="utf-8"))
-        frame = pd.read_csv(about.with_suffix(".csv"), dtype={n: float for n in plan["numeric"]} | {"class_": str})
+        frame = pd.read_csv(about.with_suffix(".csv"), dtype=dict.fromkeys(plan["numeric"], float) | {"class_": str})
         x, y, fold = frame.drop(columns="class_"), frame["class_"], np.array(plan["folds"])
         for name, learner in (("Orange CN2", cn2), ("wittgenstein RIPPER", ripper)):
             seconds, right = [], []

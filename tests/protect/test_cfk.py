@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from itertools import chain, combinations, product
 
 import numpy as np
@@ -15,6 +16,7 @@ from countervail.model import train_forest
 from countervail.protect import _exact
 from countervail.testing import small_model, small_table
 
+exact = partial(cv.CFK, search="exact")
 CITIES, LEVELS = ("a", "b", "c"), ("low", "mid", "high")
 
 
@@ -113,7 +115,7 @@ def test_the_exact_search_equals_brute_force():
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 15))
         table, model, k = people(rng, n), wobbly_model(seed), int(rng.integers(2, min(n, 6)))
-        protector = cv.CFK(k=k, neighbours=1).fit(table, model)
+        protector = exact(k=k, neighbours=1).fit(table, model)
         row = table.features.iloc[[int(rng.integers(n))]]
         if model(row)[0] == "yes":
             continue
@@ -201,7 +203,7 @@ def test_another_process_gives_the_same_regions(search):
 def test_repeated_questions_never_leave_fewer_than_k():
     table, control = small_table(120), small_table(60, seed=4)
     for k in (2, 5, 10):
-        protector = cv.CFK(k=k).fit(table, small_model)
+        protector = exact(k=k).fit(table, small_model)
         assert cv.attack.Intersection(repeats=20).run(protector, table, control).set_sizes.min() >= k
 
 
@@ -210,8 +212,8 @@ def test_the_next_neighbour_serves_where_no_pure_region_exists_and_says_so():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         table, model = people(rng, 25), wobbly_model(seed)
-        first = cv.CFK(k=4, neighbours=1).fit(table, model).explain(table)
-        more = cv.CFK(k=4, neighbours=25).fit(table, model).explain(table)
+        first = exact(k=4, neighbours=1).fit(table, model).explain(table)
+        more = exact(k=4, neighbours=25).fit(table, model).explain(table)
         gained = more.found & ~first.found
         moved += int(gained.sum())
         assert all("Nearer counterfactuals" in more[int(i)].note for i in np.flatnonzero(gained))
@@ -224,8 +226,8 @@ def test_less_pureness_is_taken_only_within_the_band():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         table, model = people(rng, 25), wobbly_model(seed)
-        strict = cv.CFK(k=4, neighbours=1).fit(table, model).explain(table)
-        loose = cv.CFK(k=4, neighbours=1, min_pureness=0.5).fit(table, model).explain(table)
+        strict = exact(k=4, neighbours=1).fit(table, model).explain(table)
+        loose = exact(k=4, neighbours=1, min_pureness=0.5).fit(table, model).explain(table)
         extra = loose.found & ~strict.found
         taken += int(extra.sum())
         assert (loose.pureness[loose.found] >= 0.5).all()
@@ -242,7 +244,7 @@ def test_a_spent_node_budget_is_said_with_the_gap():
     frame["pay"] = rng.integers(0, 10, len(frame))
     frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
     table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=list("abcdefgh"))
-    protector = cv.CFK(k=20, node_budget=200, cell_budget=50).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
+    protector = exact(k=20, node_budget=200, cell_budget=50).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
     e = protector.explain(table.features[table.target == "no"].iloc[:5])
     assert e.found.all()
     assert all("not proven minimal" in note and "sampled" in note for note in e.notes)
@@ -254,7 +256,7 @@ def test_a_categorical_with_a_thousand_values_ends():
     frame["pay"] = rng.integers(0, 10, len(frame))
     frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
     table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["place", "age"])
-    protector = cv.CFK(k=30).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
+    protector = exact(k=30).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
     e = protector.explain(table.features[table.target == "no"].iloc[:3])
     assert (cv.measure.degree_of_privacy(e) >= 30).all()
 
@@ -263,8 +265,8 @@ def test_weights_move_the_generalisation():
     table = small_table(120)
     rows = small_table(40, seed=2).features
     heavy_age = {"age": 0.98, "city": 0.01, "level": 0.01}
-    a = cv.CFK(k=6, weights=heavy_age).fit(table, small_model).explain(rows)
-    b = cv.CFK(k=6).fit(table, small_model).explain(rows)
+    a = exact(k=6, weights=heavy_age).fit(table, small_model).explain(rows)
+    b = exact(k=6).fit(table, small_model).explain(rows)
     width = [
         np.mean([r.cells["age"].length if isinstance(r.cells["age"], pd.Interval) else 0 for r in e.regions])
         for e in (a, b)
@@ -280,14 +282,14 @@ def test_missing_values_are_values_of_their_own():
     table = cv.Table.from_frame(
         frame, target="ok", favourable="yes", identifiers=["id"], quasi_identifiers=["age", "city", "level"]
     )
-    e = cv.CFK(k=6).fit(table, small_model).explain(table)
+    e = exact(k=6).fit(table, small_model).explain(table)
     assert (cv.measure.degree_of_privacy(e)[e.found] >= 6).all()
     assert cv.Explanations.from_json(e.to_json()).to_json() == e.to_json()
 
 
 def test_nothing_else_about_the_owner_leaves():
     table = small_table(120)
-    e = cv.CFK(k=6).fit(table, small_model).explain(small_table(40, seed=2))
+    e = exact(k=6).fit(table, small_model).explain(small_table(40, seed=2))
     assert e.scores is None
     assert not {"distance", "row", "index", "rank"} & set(e.to_frame().columns)
     shown = Regions.from_cells([r.cells for r in e.regions], e.schema)
@@ -319,12 +321,12 @@ def test_nothing_else_about_the_owner_leaves():
 )
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
-        cv.CFK(**{"k": 3, **parameters}).fit(small_table(), small_model)
+        cv.CFK(**{"search": "exact", "k": 3, **parameters}).fit(small_table(), small_model)
 
 
 def test_a_table_without_quasi_identifiers_is_refused():
     with pytest.raises(cv.SchemaError, match="the table declares none"):
-        cv.CFK(k=3).fit(small_table().with_roles(quasi=[]), small_model)
+        exact(k=3).fit(small_table().with_roles(quasi=[]), small_model)
 
 
 def test_a_quasi_identifier_must_be_in_the_schema():
@@ -351,7 +353,7 @@ def test_linkage_succeeds_on_plain_explanations_and_never_against_cfk(name):
     if name in ("german_credit", "iris"):
         assert attack.run(plain, train, test).members.value > 0
     for k in (2, 5):
-        private = cv.CFK(k=k).fit(train, model).explain(rows)
+        private = exact(k=k).fit(train, model).explain(rows)
         result = attack.run(private, train, test)
         assert (result.members.value, result.exposed.value) == (0, 0)
         assert result.set_sizes.min(initial=k) >= k

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from countervail.core.rng import Words, generator
 from countervail.protect import _pool_kernels, _randomiser_kernels
+from countervail.protect._histogram_noise import noisy_counts
 from countervail.protect._pool import Records
 from countervail.protect._randomiser import (
     Randomiser,
@@ -139,6 +140,26 @@ def test_choices_are_uniform_and_without_repetition():
     assert len(counts) == 12 and np.abs(counts / 5_000 - 1).max() < 0.06
     whole = choose(1, 50, 50, Words())[0]
     assert sorted(whole) == list(range(50))
+
+
+@pytest.mark.parametrize(("size", "epsilon"), [(2, 1.0), (16, 0.1), (16, 1.0), (24, 3.0)])
+def test_opendp_accounts_for_the_same_epsilon(size, epsilon):
+    # Independent: OpenDP's randomised response with our probability of the truth.
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    row = Randomiser.of([size], [False], [Fraction(epsilon)]).table(0)[0]
+    theirs = dp.m.make_randomized_response(categories=[str(i) for i in range(size)], prob=row[0] / sum(row))
+    assert theirs.map(d_in=1) == pytest.approx(epsilon, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_counts_get_discrete_laplace_noise(seed):
+    noise = noisy_counts(np.zeros(20_000, dtype=np.int64), 2, Fraction(1), seed)
+    p = math.exp(-1 / 2)
+    assert noise.mean() == pytest.approx(0, abs=0.15)
+    assert noise.var() == pytest.approx(2 * p / (1 - p) ** 2, rel=0.1)
+    assert (noise == 0).mean() == pytest.approx((1 - p) / (1 + p), abs=0.02)
 
 
 # The stability lemma.

@@ -51,6 +51,7 @@ def test_without_declared_domains_nothing_is_fitted(kind):
         (cv.PrivateNeighbours, {"pool": "ranked"}, "'pool' parameter"),
         (cv.PrivateNeighbours, {"neighbours": 3, "slots": 4}, "'slots' parameter"),
         (cv.PrivateNeighbours, {"features": 0}, "'features' parameter"),
+        (cv.PrivateNeighbours, {"pool": "features", "split": {"age": 1.0}}, "'split' parameter"),
         (cv.PrivateNeighbours, {"target": "perhaps"}, "'target' parameter"),
         (cv.NoisyCounterfactual, {"stop": 0}, "'stop' parameter"),
         (cv.NoisyCounterfactual, {"explainer": cv.CFK()}, "'explainer' parameter"),

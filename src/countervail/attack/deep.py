@@ -51,8 +51,8 @@ class Deep(Shallow):
     >>> table = cv.load("toy_evaluation")
     >>> release = cv.KCommonPatterns(k=2, random_state=0).fit(table).protect(table)
     >>> result = cv.attack.Deep("decision").run(release, table, control=table)
-    >>> result.detail["deep only"].value + result.detail["shallow"].value == result.members.value
-    True
+    >>> round(result.detail["shallow"].value, 2), round(result.detail["deep only"].value, 2)
+    (0.56, 0.28)
     """
 
     name: ClassVar[str] = "deep"

@@ -64,9 +64,7 @@ def explain(
     ] = Method.cfk,
     k: Annotated[int, typer.Option(help="cfk: how many people every answer speaks of at least.")] = 10,
     search: Annotated[SearchName, typer.Option(help="cfk: how the region is found.")] = SearchName.exact,
-    epsilon: Annotated[
-        float, typer.Option(help="private methods: the budget of one answer, or of the one draw.")
-    ] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="private methods: the budget of an answer, or of the one draw.")] = 1.0,
     neighbours: Annotated[int, typer.Option(help="private-neighbours, -histograms: records behind an answer.")] = 20,
     missing: Annotated[
         list[str] | None, typer.Option(help="private methods: a column where missing is a level; may be repeated.")

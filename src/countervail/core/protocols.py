@@ -33,3 +33,24 @@ class Explains(Protocol):
     def explain(self, rows: Any) -> Explanations:
         """Explanations of the rows."""
         ...
+
+
+@runtime_checkable
+class Invertible(Protocol):
+    """A protector whose search an adversary can rerun: everything here follows from public code and the model."""
+
+    def explain(self, rows: Any) -> Explanations:
+        """Explanations of the rows."""
+        ...
+
+    def region_of(self, rows: Any, salt: int = 0) -> list[frozenset[str]]:
+        """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
+        ...
+
+    def accepts(self, rows: Any) -> NDArray[np.bool_]:
+        """Whether the model gives rows the desired decision."""
+        ...
+
+    def distance(self, queries: Any, rows: Any, regions: Any) -> NDArray[np.float64]:
+        """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
+        ...

@@ -75,7 +75,8 @@ class Span:
 
     def options(self, g: int, distinct: Floats) -> Floats:
         """The table's values inside group `g`."""
-        return distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
+        inside: Floats = distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
+        return inside
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -173,13 +174,22 @@ class Crowd:
         )
         return found
 
+    def distance(self, queries: Matrix, rows: Matrix, regions: Regions, blur: Floats) -> Floats:
+        """Query x row: distance to a region given for each row, with the row's private values."""
+        total = _region_gap(shapes(regions, self.encoder), blur, queries, self.heom)
+        numbers, labels = self.heom.numbers(rows)[:, self._own[0]], self.heom.labels(rows)[:, self._own[1]]
+        x, named = self.heom.numbers(queries)[:, self._own[0]], self.heom.labels(queries)[:, self._own[1]]
+        for j, scale in enumerate(self.heom.scale[self._own[0]]):
+            step = np.abs(x[:, j, None] - numbers[None, :, j]) / scale
+            both = np.isnan(x[:, j, None]) & np.isnan(numbers[None, :, j])
+            total += np.where(np.isnan(step), np.where(both, 0.0, 1.0), step)
+        for j in range(labels.shape[1]):
+            total += named[:, j, None] != labels[None, :, j]
+        return total
+
     def _gap(self, queries: Matrix) -> Floats:
         """Query x group: the distance to the region, and how far it reaches from there."""
-        scale = dict(zip(np.flatnonzero(self.heom.measured).tolist(), self.heom.scale.tolist()))
-        total = np.repeat(self.blur[None], len(queries), axis=0)
-        for shape in self.shapes:
-            total += shape.gap(queries[:, shape.column], scale.get(shape.column, 1.0))
-        return total
+        return _region_gap(self.shapes, self.blur, queries, self.heom)
 
     def example(self, candidates: Ints) -> Matrix:
         """Each candidate with the quasi-identifiers of its group's first member in order of content."""
@@ -231,6 +241,14 @@ class Crowd:
                 batch, rows = [], 0
         if batch:
             yield batch
+
+
+def _region_gap(columns: list[Span | Choice], blur: Floats, queries: Matrix, heom: HEOM) -> Floats:
+    scale = dict(zip(np.flatnonzero(heom.measured).tolist(), heom.scale.tolist()))
+    total = np.repeat(blur[None], len(queries), axis=0)
+    for shape in columns:
+        total += shape.gap(queries[:, shape.column], scale.get(shape.column, 1.0))
+    return total
 
 
 def _combinations(options: list[Floats], budget: int) -> tuple[Matrix, bool]:

@@ -23,8 +23,9 @@ class Settings:
     alpha: int
     iterations: int
     published: bool
-    samples: int = 100
     cell_budget: int = 20_000
+    salt: int = 0  # 0 for answers; others only to show what a search that draws lots anew would give away
+    samples: int = 100
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,7 +62,8 @@ class _Search:
     ) -> None:
         self.space, self.centre, self.row = space, centre.astype(np.int64), row
         self.favourable, self.eligible, self.settings = favourable, eligible, settings
-        digest = hashlib.sha256(centre.astype(np.int32).tobytes() + np.ascontiguousarray(row).tobytes()).digest()
+        content = centre.astype(np.int32).tobytes() + np.ascontiguousarray(row).tobytes()
+        digest = hashlib.sha256(settings.salt.to_bytes(8, "little") + content).digest()
         self.rng = generator(int.from_bytes(digest[:8], "little"))
 
     def run(self) -> _Candidate:

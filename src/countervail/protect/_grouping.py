@@ -26,7 +26,7 @@ def form_groups(space: Space, k: int) -> Ints:
     """
     codes, counts, rows = _items(space, k)
     group = np.empty(len(codes), dtype=np.int64)
-    used = 0
+    used: int = 0
     for block in _blocks(space, codes, counts, k):
         found = _cluster(space, codes[block], counts[block], k, len(codes))
         group[block] = found + used
@@ -48,8 +48,8 @@ def boxes_of(space: Space, group: Ints) -> Boxes:
     """The region around each group's rows."""
     n, q, v = int(group.max()) + 1, len(space.sizes), space.positions.shape[1]
     member = np.zeros((n, q, v), dtype=bool)
-    for j in range(q):
-        member[group, j, space.row_codes[:, j]] = True
+    for column in range(q):
+        member[group, column, space.row_codes[:, column]] = True
     low, high = member.argmax(axis=2), v - 1 - member[:, :, ::-1].argmax(axis=2)
     ranks = np.arange(v)
     for j in np.flatnonzero(space.interval):
@@ -75,7 +75,7 @@ def _cluster(space: Space, codes: Codes, counts: Ints, k: int, total: int) -> In
     best, least = np.zeros(n, dtype=np.int64), np.inf
     for first in np.unique(np.linspace(0, n - 1, starts).astype(np.int64)):
         group, groups = kernels.cluster(p, every, int(first), k)
-        cost = kernels.total_cost(p, every, group, groups)
+        cost = float(kernels.total_cost(p, every, group, groups))
         if cost < least:
             best, least = group, cost
     if best.max() > 0 and least > 0:

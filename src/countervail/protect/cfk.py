@@ -16,7 +16,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.loss import ncp
 from countervail.core.protocols import Progress
-from countervail.core.region import Regions
+from countervail.core.region import Region, Regions
 from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
 from countervail.protect import _exact, _grasp
@@ -75,8 +75,8 @@ class CFK(ExplanationProtector):
     -----
     *Threat model*: an adversary with a register of everybody's quasi-identifiers who sees explanations. With "groups"
     the adversary also has the model, this code and its settings, and asks without limit: none of the k people of a
-    group can be ruled out (docs/decisions/reciprocal-groups.md). k counts people other than the asker; each member whose
-    private values the adversary already knows costs one; what the model itself gives away is not covered.
+    group can be ruled out (docs/decisions/reciprocal-groups.md). k counts people other than the asker; each member
+    whose private values the adversary already knows costs one; what the model itself gives away is not covered.
 
     References
     ----------
@@ -168,6 +168,33 @@ class CFK(ExplanationProtector):
             if progress is not None:
                 progress(start + len(part), len(frame))
         return self._release(frame, parts)
+
+    def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
+        """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
+        check_is_fitted(self, "table_")
+        _, _, coded = self.explainer_._queries(rows)
+        if self.search == "groups":
+            return self._group_texts(coded)
+        solved = self._solve(coded, salt)
+        found = np.flatnonzero(solved.found)
+        texts = dict(zip(found.tolist(), self.space_.regions(solved.boxes.take(found)).text()))
+        return [frozenset([texts[i]]) if i in texts else frozenset() for i in range(len(coded))]
+
+    def accepts(self, rows: Rows) -> Bools:
+        """Whether the model gives rows the desired decision."""
+        check_is_fitted(self, "table_")
+        return self._favourable(self.explainer_._queries(rows)[2])
+
+    def distance(self, queries: Rows, rows: Rows, regions: list[Region]) -> Matrix:
+        """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
+        check_is_fitted(self, "table_")
+        _, _, x = self.explainer_._queries(queries)
+        _, _, y = self.explainer_._queries(rows)
+        if self.search == "groups":
+            shown = Regions.from_cells([dict(r.cells) for r in regions], self.table_.schema)
+            return self.crowd_.distance(x, y, shown, ncp(shown, self.table_) * len(self.space_.sizes))
+        heom = self.explainer_.heom_
+        return np.stack([heom.between(np.repeat(q[None], len(y), axis=0), y) for q in x])
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -301,13 +328,23 @@ class CFK(ExplanationProtector):
                 answers.notes[a] = _SAMPLED if self.crowd_.sampled[c] else ""
         return answers
 
-    def _solve(self, rows: Matrix) -> Solved:
+    def _group_texts(self, coded: Matrix) -> list[frozenset[str]]:
+        """The regions of the groups that hold somebody with a row's quasi-identifiers."""
+        texts = self.groups_.regions.text()
+        places: dict[bytes, set[str]] = {}
+        quasi = self.space_.columns
+        for row, group in zip(self.explainer_.rows_[:, quasi], self.row_group_):
+            if group >= 0:
+                places.setdefault(row.tobytes(), set()).add(texts[group])
+        return [frozenset(places.get(np.ascontiguousarray(row).tobytes(), ())) for row in coded[:, quasi]]
+
+    def _solve(self, rows: Matrix, salt: int = 0) -> Solved:
         centres = np.column_stack(
             [np.searchsorted(v, rows[:, c]) for v, c in zip(self.space_.values, self.space_.columns)]
         ).astype(np.int32)
         if self.search == "grasp":
             settings = _grasp.Settings(
-                self.k, self.alpha, self.iterations, self.profile == "published", cell_budget=self.cell_budget
+                self.k, self.alpha, self.iterations, self.profile == "published", self.cell_budget, salt
             )
             return _grasp.solve(self.space_, centres, rows, self._favourable, self.eligible_, settings)
         limits = Limits(self.k, self.node_budget, self.cell_budget, self.min_pureness)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.errors import bad_parameter
@@ -118,7 +119,7 @@ class DPTable(TableProtector):
 
     def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
         """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
-        inner = explainer if explainer is not None else NICE("sparsity", target="favourable")
+        inner = clone(explainer) if explainer is not None else NICE("sparsity", target="favourable")
         answers = inner.fit(self.labelled(model), model).explain(self._public(model).queries(rows)[1])
         return replace(
             answers,
@@ -141,7 +142,7 @@ class DPTable(TableProtector):
 
     def _learn(self, table: Table) -> None:
         self.grid_ = Grid.of(table, self._owner, self.missing)
-        budget = [Fraction(self.epsilon) * s for s in shares(table.schema.features, self.split, self._owner)]
+        budget = [Fraction(float(self.epsilon)) * s for s in shares(table.schema.features, self.split, self._owner)]
         words = Words(self.random_state)
         noisy = Randomiser.over(self.grid_, budget).draw(self.grid_.codes(table.features), words)
         self.noisy_ = self.grid_.frame(noisy[choose(1, len(noisy), len(noisy), words)[0]])

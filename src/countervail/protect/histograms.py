@@ -101,7 +101,9 @@ class PrivateHistograms(PrivateExplainer):
             counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
             np.add.at(counts, (classes, codes[:, j]), 1)
             self.histograms_.append(
-                noisy_counts(counts, _SENSITIVITY[self.adjacency], Fraction(self.epsilon) * share, self._seed(rng))
+                noisy_counts(
+                    counts, _SENSITIVITY[self.adjacency], Fraction(float(self.epsilon)) * share, self._seed(rng)
+                )
             )
         # From here on only the noisy counts are looked at.
         drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])

@@ -32,7 +32,7 @@ class PrivateNeighbours(PrivateExplainer):
     slots, features : int
         How many neighbours "sampled", and how many columns "features" looks at.
     split : mapping, optional
-        Weight of each column in the budget; equal by default.
+        Weight of each column in the budget; equal by default, and always with "features".
     missing : list of str
         Ordinal and categorical columns in which "missing" is a public level of its own; elsewhere a missing value
         counts as the middle level, or the first label.
@@ -99,13 +99,16 @@ class PrivateNeighbours(PrivateExplainer):
             raise bad_parameter("PrivateNeighbours", "pool", f"one of {VARIANTS}", self.pool)
         check_count("PrivateNeighbours", "slots", self.slots, self.neighbours)
         check_count("PrivateNeighbours", "features", self.features)
+        if self.pool == "features" and self.split is not None:
+            must = "None with pool='features', where each shown column gets the same share"
+            raise bad_parameter("PrivateNeighbours", "split", must, "a mapping")
 
     def _learn(self, table: Table, model: Any, codes: Ints) -> None:
         grid = self.public_.grid
         columns = min(int(self.features), len(grid.axes))
         self.records_ = Records.of(codes, self.public_.classes_of(codes), grid.default)
         self.pool_ = Pool.of(
-            grid, self.pool, self.shares_, Fraction(self.epsilon), int(self.neighbours), int(self.slots), columns
+            grid, self.pool, self.shares_, Fraction(float(self.epsilon)), int(self.neighbours), int(self.slots), columns
         )
 
     def _answer(self, asked: Asked, words: Words) -> Matrix:

@@ -99,7 +99,7 @@ class NoisyCounterfactual(PrivateExplainer):
 
     def _learn(self, table: Table, model: Any, codes: Ints) -> None:
         grid = self.public_.grid
-        self.randomiser_ = Randomiser.over(grid, [Fraction(self.epsilon) * s for s in self.shares_])
+        self.randomiser_ = Randomiser.over(grid, [Fraction(float(self.epsilon)) * s for s in self.shares_])
         # The explainer gets the records as they lie on the grid, in public dtypes: what it refuses to read at query
         # time then depends on the declaration, not on somebody's missing value.
         frame = grid.frame(codes).assign(**{str(table.target.name): table.target.to_numpy(copy=True)})
@@ -121,7 +121,9 @@ class NoisyCounterfactual(PrivateExplainer):
             if self.stop is None:
                 break
             again = ~self._judge(asked)(cells[open_], open_)[0]
-            gives_up = (words.draw(len(open_)) >> np.uint64(4)).astype(np.int64) < int(Fraction(self.stop) * _SCALE)
+            gives_up = (words.draw(len(open_)) >> np.uint64(4)).astype(np.int64) < int(
+                Fraction(float(self.stop)) * _SCALE
+            )
             open_ = open_[again & ~gives_up]
         return cells
 

@@ -168,7 +168,7 @@ class LERS(RuleClassifier):
     >>> import countervail as cv
     >>> table = cv.load("toy_evaluation")
     >>> rules = cv.LERS(k=2).fit(table.features, table.target).rules_
-    >>> print(rules.to_text().splitlines()[1])
+    >>> print(rules.to_text().splitlines()[3])
     If domicile is Fukuoka then evaluation is high or medium. (2 rows)
     """
 

@@ -156,7 +156,7 @@ class Rules:
 
     def to_text(self) -> str:
         """The rules as sentences, one per line."""
-        return "\n".join(f"{r.sentence} ({r.support} rows)" for r in self)
+        return "\n".join(f"{r.sentence} ({r.support} row{'' if r.support == 1 else 's'})" for r in self)
 
     def to_dict(self) -> dict[str, Any]:
         """The rules as plain JSON data."""
