@@ -69,7 +69,7 @@ def main() -> None:
         if about.name == "peers.json":
             continue
         plan = json.loads(about.read_text(encoding="utf-8"))
-        frame = pd.read_csv(about.with_suffix(".csv"), dtype=dict.fromkeys(plan["numeric"], float) | {"class_": str})
+        frame = pd.read_csv(about.with_suffix(".csv"), dtype=str).astype(dict.fromkeys(plan["numeric"], float))
         x, y, fold = frame.drop(columns="class_"), frame["class_"], np.array(plan["folds"])
         for name, learner in (("Orange CN2", cn2), ("wittgenstein RIPPER", ripper)):
             seconds, right = [], []

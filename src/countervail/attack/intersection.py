@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Bools, Ints, OracleAttack
+from countervail.attack.base import AttackResult, Bools, Ints, OracleAttack
 from countervail.core.cells import cell_text
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains
+from countervail.core.stats import clopper_pearson
+from countervail.core.table import Table
 
 
 class Intersection(OracleAttack):
@@ -39,6 +42,19 @@ class Intersection(OracleAttack):
         super().__init__(n_targets=n_targets, random_state=random_state)
         self.repeats = repeats
 
+    def between(self, first: Explains, second: Explains, table: Table, control: Table) -> AttackResult:
+        """Two fits of the same people: intersect their answers about one pseudonym."""
+        queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
+        register = table.select("quasi")
+        seen: dict[str, tuple[list[Bools], list[Bools]]] = {}
+        for place, oracle in enumerate((first, second)):
+            for _, pseudonym, people in _answers(oracle.explain(queries).without_audit(), register):
+                seen.setdefault(pseudonym, ([], []))[place].append(people)
+        pairs = [(a, b) for one, other in seen.values() for a in one for b in other if (a & b).any()]
+        sizes = np.array([int((a & b).sum()) for a, b in pairs], dtype=np.int64)
+        alone, nobody = clopper_pearson(int((sizes == 1).sum()), len(sizes)), clopper_pearson(0, 0)
+        return AttackResult(f"{self.name} (two fits)", alone, nobody, nobody, sizes)
+
     def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> Ints:
         """The people left for each pseudonym seen."""
         if self.repeats < 1:
@@ -46,18 +62,23 @@ class Intersection(OracleAttack):
         seen: dict[tuple[int, str], list[Bools]] = {}
         for _ in range(self.repeats):
             for group in (queries, self._nearly(queries)):
-                answers: Explanations = oracle.explain(group).without_audit()
-                private = [n for n in answers.counterfactuals.columns if n not in register.columns]
-                shown = answers.counterfactuals.loc[answers.found, private].astype(object)
-                inside = answers.regions.covers(register)
-                for people, (query, cells) in zip(inside, shown.iterrows()):
-                    seen.setdefault((int(str(query)), "|".join(map(cell_text, cells))), []).append(people)
+                for query, pseudonym, people in _answers(oracle.explain(group).without_audit(), register):
+                    seen.setdefault((query, pseudonym), []).append(people)
         return np.array([size for sets in seen.values() for size in _left(sets)], dtype=np.int64)
 
     def _nearly(self, queries: pd.DataFrame) -> pd.DataFrame:
         """The queries with one numeric value moved a little, or as they are where there is none."""
         numeric = [n for n in queries.columns if pd.api.types.is_float_dtype(queries[n].dtype)]
         return queries.assign(**{n: queries[n] * (1 + 1e-6) for n in numeric[:1]})
+
+
+def _answers(e: Explanations, register: pd.DataFrame) -> Iterator[tuple[int, str, Bools]]:
+    """Query, released private values and matching people of each answer."""
+    private = [n for n in e.counterfactuals.columns if n not in register.columns]
+    shown = e.counterfactuals.loc[e.found, private].astype(object)
+    inside = e.regions.covers(register)
+    for people, query, cells in zip(inside, np.flatnonzero(e.found), shown.itertuples(index=False)):
+        yield int(query), "|".join(map(cell_text, cells)), people
 
 
 def _left(sets: list[Bools]) -> list[int]:

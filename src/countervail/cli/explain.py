@@ -32,6 +32,7 @@ class Method(StrEnum):
 class SearchName(StrEnum):
     """How CF-K looks for a region."""
 
+    groups = "groups"
     exact = "exact"
     grasp = "grasp"
 
@@ -63,7 +64,11 @@ def explain(
         ),
     ] = Method.cfk,
     k: Annotated[int, typer.Option(help="cfk: how many people every answer speaks of at least.")] = 10,
-    search: Annotated[SearchName, typer.Option(help="cfk: how the region is found.")] = SearchName.exact,
+    search: Annotated[SearchName, typer.Option(help="cfk: how the region is found.")] = SearchName.groups,
+    groups: Annotated[
+        Path | None,
+        typer.Option(help="cfk: file that keeps who hides with whom; read if it is there, then written. Confidential."),
+    ] = None,
     epsilon: Annotated[float, typer.Option(help="private methods: the budget of an answer, or of the one draw.")] = 1.0,
     neighbours: Annotated[int, typer.Option(help="private-neighbours, -histograms: records behind an answer.")] = 20,
     missing: Annotated[
@@ -94,9 +99,10 @@ def explain(
     made = (
         private_explainer(method.value, epsilon, neighbours, missing or [], aim)
         if private
-        else _explainer(method, reward, k, search, aim)
+        else _explainer(method, reward, k, search, groups, aim)
     )
     explainer = made.fit(table, decide)
+    _keep_groups(explainer, groups)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     if output is not None:
@@ -110,14 +116,36 @@ def explain(
         err.print(line, markup=False)
 
 
-def _explainer(method: Method, reward: RewardName, k: int, search: SearchName, target: Any) -> Any:
+def _explainer(method: Method, reward: RewardName, k: int, search: SearchName, groups: Path | None, target: Any) -> Any:
     if method is Method.nice:
         from countervail.explain import NICE
 
         return NICE(reward=reward.value, target=target)
     from countervail.protect import CFK
 
-    return CFK(k=k, search=search.value, target=target)
+    stored = None
+    if groups is not None and groups.is_file():
+        from countervail.protect.groups import Groups
+
+        stored = Groups.read(groups)
+    return CFK(k=k, search=search.value, groups=stored, target=target)
+
+
+def _keep_groups(explainer: Any, path: Path | None) -> None:
+    """Store who hides with whom for the next time, or say why that matters."""
+    if not hasattr(explainer, "groups_"):
+        return
+    if path is None:
+        err.print(
+            "Who hides with whom was not kept: a later run on a changed table would intersect with this one. "
+            "Use --groups FILE to keep it.",
+            markup=False,
+        )
+    else:
+        explainer.groups_.write(path)
+        err.print(
+            f"Groups (version {explainer.groups_.version}) kept in {path}; as confidential as the data.", markup=False
+        )
 
 
 def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:

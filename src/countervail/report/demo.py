@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from countervail import measure
-from countervail.attack import Linkage
+from countervail.attack import Inversion, Linkage
 from countervail.attack.base import AttackResult
 from countervail.core.explanation import Explanation, Explanations
 from countervail.core.protocols import Progress
@@ -35,10 +35,16 @@ class Variant:
     people: int
     smallest_set: int
     set_sizes: tuple[int, ...]
+    left: tuple[int, ...]
     ncp: Estimate
     pureness: Estimate
     cost: Estimate
     promise: str
+
+    @property
+    def fewest_left(self) -> int:
+        """People left, at the least, for someone who knows the code."""
+        return min(self.left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class DemoSummary:
     trained_on: int
     unique: float
     plain: Variant
+    smallest: Variant
     private: Variant
     before: str
     after: str
@@ -62,16 +69,20 @@ class DemoSummary:
 
     @property
     def story(self) -> tuple[str, ...]:
-        """The findings in four sentences."""
-        p, q = self.plain, self.private
+        """The findings in five sentences."""
+        p, s, q = self.plain, self.smallest, self.private
+        alone = sum(n == 1 for n in s.left) / len(s.left)
         return (
             f"A random forest trained on {self.trained_on} people refuses {self.refused} of {self.applicants} "
             f"applicants. {self.unique:.0%} of the people in the training data are unique by eight everyday facts.",
             f"Plain explanations (NICE) answer with a training record: {p.exposed.value:.0%} of them "
             f"[{p.exposed.low:.0%}, {p.exposed.high:.0%}] point at exactly one person, and whoever knows the facts "
             f"about {p.people} people can read the rest of their record.",
-            f"k-anonymous explanations (CF-K, k={K}): {q.exposed.value:.0%} of them point at one person; each speaks "
-            f"of at least {q.smallest_set} people.",
+            f"k-anonymous explanations (CF-K, k={K}) show facts that at least {q.smallest_set} people share: "
+            f"{q.exposed.value:.0%} of them point at one person.",
+            f"But k must hold against someone who knows our code. The smallest region around a record gives its owner "
+            f"away: rerunning the search leaves one person for {alone:.0%} of such explanations. With groups that are "
+            f"settled beforehand, our default, at least {q.fewest_left} are left.",
             f"The price: the facts are blurred by {q.ncp.value:.1%} of their range (NCP [{q.ncp.low:.1%}, "
             f"{q.ncp.high:.1%}]); {q.pureness.value:.0%} of the combinations they stand for keep the decision.",
         )
@@ -86,7 +97,8 @@ def run_demo(*, progress: Progress | None = None) -> DemoSummary:
     tick(1, 4)
     plain = NICE(target="favourable", justified=False).fit(train, model).explain(refused)
     tick(2, 4)
-    private = CFK(k=K).fit(train, model).explain(refused)
+    smallest, groups = CFK(k=K, search="exact").fit(train, model), CFK(k=K).fit(train, model)
+    private = groups.explain(refused)
     tick(3, 4)
     shown = _telling(plain, private)
     summary = DemoSummary(
@@ -94,8 +106,9 @@ def run_demo(*, progress: Progress | None = None) -> DemoSummary:
         len(refused),
         len(train),
         float((measure.class_sizes(train) == 1).mean()),
-        _variant("plain (NICE)", plain, train, test, model),
-        _variant(f"k-anonymous (CF-K, k={K})", private, train, test, model),
+        _variant("plain (NICE)", plain, None, train, test, model),
+        _variant("CF-K, smallest region", smallest.explain(refused), smallest, train, test, model),
+        _variant("CF-K, groups (default)", private, groups, train, test, model),
         plain[shown].sentence,
         private[shown].sentence,
         tuple(x.sentence for x in private if x.found)[:3],
@@ -107,16 +120,18 @@ def run_demo(*, progress: Progress | None = None) -> DemoSummary:
 
 def demo_page(summary: DemoSummary) -> Page:
     """The demo's page."""
-    p, q = summary.plain, summary.private
-    sizes = {v.name: np.minimum(v.set_sizes, 30) for v in (p, q)}
-    header = ("", p.name, q.name)
+    p, s, q = summary.plain, summary.smallest, summary.private
+    every = (p, s, q)
+    sizes = {v.name: np.minimum(v.left, 30) for v in every}
+    header = ("", *(v.name for v in every))
     rows = [
-        ("explanations that point at one person", _share(p.exposed), _share(q.exposed)),
-        ("people whose record can be read", str(p.people), str(q.people)),
-        ("fewest people behind an explanation", str(p.smallest_set), str(q.smallest_set)),
-        ("blur of the quasi-identifiers (NCP)", _share(p.ncp), _share(q.ncp)),
-        ("combinations that keep the decision (pureness)", _share(p.pureness), _share(q.pureness)),
-        ("distance to the counterfactual (HEOM)", _figure(p.cost), _figure(q.cost)),
+        ("explanations that point at one person on a list", *(_share(v.exposed) for v in every)),
+        ("people whose record can be read from a list", *(str(v.people) for v in every)),
+        ("fewest people behind an explanation, nominally", *(str(v.smallest_set) for v in every)),
+        ("fewest people left for someone who knows the code", *(str(v.fewest_left) for v in every)),
+        ("blur of the quasi-identifiers (NCP)", *(_share(v.ncp) for v in every)),
+        ("combinations that keep the decision (pureness)", *(_share(v.pureness) for v in every)),
+        ("distance to the counterfactual (HEOM)", *(_figure(v.cost) for v in every)),
     ]
     return Page(
         "Reasons without giving people away",
@@ -128,6 +143,7 @@ def demo_page(summary: DemoSummary) -> Page:
                 facts=[
                     Fact(f"{p.exposed.value:.0%}", "of plain explanations point at exactly one person"),
                     Fact(f"{q.exposed.value:.0%}", f"of k-anonymous explanations do (k={K})"),
+                    Fact(str(q.fewest_left), "people left, at the least, for someone who knows our code"),
                     Fact(f"{q.ncp.value:.1%}", "blur of the everyday facts (NCP)"),
                     Fact(f"{q.pureness.value:.0%}", "of the combinations keep the decision"),
                 ],
@@ -138,7 +154,7 @@ def demo_page(summary: DemoSummary) -> Page:
             Section("Where it lies", picture=summary.strip, caption=STRIP_CAPTION),
             Section(
                 "How many people could it be?",
-                picture=histograms(sizes, "people who match an explanation (30: thirty or more)", bins=30),
+                picture=histograms(sizes, "people left for someone who knows the code (30: thirty or more)", bins=30),
                 caption="One means that the person is found out.",
             ),
             Section("In figures", ["Means and shares with 95% intervals."], header=header, rows=rows),
@@ -149,14 +165,16 @@ def demo_page(summary: DemoSummary) -> Page:
     )
 
 
-def _variant(name: str, e: Explanations, train: Table, test: Table, model: Any) -> Variant:
+def _variant(name: str, e: Explanations, protector: CFK | None, train: Table, test: Table, model: Any) -> Variant:
     result: AttackResult = Linkage().run(e, train, test)
+    left = Inversion().run(protector, train, test).set_sizes if protector is not None else result.set_sizes
     return Variant(
         name,
         result.exposed,
         round(result.members.value * result.members.n),
         int(result.set_sizes.min()),
         tuple(int(s) for s in result.set_sizes),
+        tuple(int(s) for s in left),
         mean_interval(measure.ncp(e)),
         mean_interval(measure.pureness(e, model)),
         mean_interval(measure.recourse_cost(e)),
