@@ -30,6 +30,8 @@ audit: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/speed/nice.py
+	$(BIN)/python benchmarks/speed/cfk.py --grasp-rows 20 --million
+	$(BIN)/python benchmarks/speed/mondrian.py
 
 # After an upgrade that passes `make test`: write down what was tested.
 lock: $(READY)

@@ -118,7 +118,11 @@ def main() -> None:
         result["best"] = best(result["found"])
         draw(name, result["found"])
         print(name, result["best"])
-    text = {**about, "note": "noise from the system's entropy; intervals 95%", "sets": sets}
+    text = {
+        **about,
+        "note": "noise from the system's entropy; 95% intervals over people, one draw of noise per table or histogram",
+        "sets": sets,
+    }
     given.output.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
     print(f"Written: {given.output.name}")
 

@@ -108,11 +108,12 @@ def run(name: str, queries: int) -> dict[str, Any]:
         "spec_below_k_and_alone_percent": SPEC.get(name),
     }
     d, x = out["delivered"], out["inversion_exact"]
+    below, alone = x["below k after rerun"]["value"], x["alone after rerun"]["value"]
     print(
         f"{name}: NCP {d['with_reach']['ncp']['value']:.2f}% (goal {GOALS.get(name)}), without reach "
-        f"{d['without_reach']['ncp']['value']:.2f}%; groups formed in {out['groups']['seconds']:.1f} s; inversion leaves at "
-        f"least {out['inversion_groups']['fewest_left']}; of exact, below k {x['below k after rerun']['value']:.0%}, alone "
-        f"{x['alone after rerun']['value']:.0%} (specification {SPEC.get(name)})",
+        f"{d['without_reach']['ncp']['value']:.2f}%; groups formed in {out['groups']['seconds']:.1f} s; "
+        f"inversion leaves at least {out['inversion_groups']['fewest_left']}; of exact, below k {below:.0%}, "
+        f"alone {alone:.0%} (specification {SPEC.get(name)})",
         flush=True,
     )
     return out

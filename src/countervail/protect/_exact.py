@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -56,8 +57,8 @@ def ncp_band(least: float) -> float:
 class _Open:
     """What is known about one centre's cells so far."""
 
-    keys: list[bytes] = field(default_factory=list)
-    seen: dict[bytes, bool] = field(default_factory=dict)
+    keys: list[Any] = field(default_factory=list)
+    seen: dict[Any, bool] = field(default_factory=dict)
     forbidden: list[Codes] = field(default_factory=list)
     least: float = np.inf
 
@@ -135,7 +136,7 @@ class _Batch:
         parts, owners, keys = [], [], []
         for i, cells in asked.items():
             state = self.state[open_[i]]
-            state.keys = [c.tobytes() for c in cells]
+            state.keys = self._keys(cells)
             fresh = np.array([key not in state.seen for key in state.keys], dtype=bool)
             if fresh.any():
                 parts.append(self.space.place(cells[fresh], np.repeat(self.rows[[open_[i]]], int(fresh.sum()), axis=0)))
@@ -145,6 +146,13 @@ class _Batch:
             answers = self.favourable(np.concatenate(parts)).tolist()
             for state, key, answer in zip(owners, keys, answers):
                 state.seen[key] = answer
+
+    def _keys(self, cells: Codes) -> list[Any]:
+        """A key per cell: one number where that cannot overflow."""
+        if float(np.prod(self.space.sizes.astype(float))) < 2.0**62:
+            numbers: Ints = np.asarray(np.ravel_multi_index(tuple(cells.T), self.space.sizes.tolist()))
+            return numbers.tolist()
+        return [c.tobytes() for c in cells]
 
     def _judge(self, e: int, boxes: Boxes, i: int, cells: Codes, sampled: bool, cost: float, bound: float) -> bool:
         """Take a pure region; otherwise forbid its impure cells. Whether the centre stays open."""

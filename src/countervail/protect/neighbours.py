@@ -47,6 +47,9 @@ class PrivateNeighbours(PrivateExplainer):
     Answers add up: n of them cost n times epsilon. Queries must not be rows of the protected table (nobody can check
     that without telling), the model must judge every row alone, and how long an answer took is not covered.
 
+    *Utility*: the budget is shared by all columns. With ten columns or more and epsilon around 1 the pool is mostly noise,
+    and answers owe their quality to the model and the public domain (measured in the page below).
+
     References
     ----------
     Proof, and how it differs from the published Inline_DP: docs/decisions/dp-neighbours.md.

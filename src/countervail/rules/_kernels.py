@@ -24,7 +24,7 @@ UP, DOWN, IN = 0, 1, 2  # a <= cut, a >= cut, a within a set
 
 
 @njit(cache=True, nogil=True)
-def _listed(items: C, start: int, end: int, wanted: int) -> bool:
+def listed(items: C, start: int, end: int, wanted: int) -> bool:
     """Whether a sorted stretch of a list holds a number."""
     while start < end:
         middle = (start + end) // 2
@@ -45,7 +45,7 @@ def holds(t: Coded, a: int, kind: int, code: int, row: int) -> bool:
     if kind == DOWN:
         return t.down[a, row] >= code
     s = t.first[a] + t.up[a, row]
-    return _listed(t.sup, t.sup_at[s], t.sup_at[s + 1], code)
+    return listed(t.sup, t.sup_at[s], t.sup_at[s + 1], code)
 
 
 @njit(cache=True, nogil=True)
@@ -56,7 +56,7 @@ def may_hold(t: Coded, a: int, kind: int, code: int, row: int) -> bool:
     if kind == DOWN:
         return t.may_down[a, row] >= code
     s = t.first[a] + t.up[a, row]
-    return _listed(t.meet, t.meet_at[s], t.meet_at[s + 1], code)
+    return listed(t.meet, t.meet_at[s], t.meet_at[s + 1], code)
 
 
 @njit(cache=True, nogil=True)
@@ -419,66 +419,4 @@ def supports(t: Coded, at: I, conditions: I) -> I:
         for row in range(len(t.weight)):
             if meets(t, conditions[at[r] : at[r + 1]], row):
                 out[r] += t.weight[row]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def narrow(t: Coded, at: I, conditions: I, conclusions: M, known: M, touched: B) -> None:
-    """Intersect what is known of each row with the conclusions of the rules that cover it."""
-    for r in range(len(at) - 1):
-        for row in range(len(t.weight)):
-            if meets(t, conditions[at[r] : at[r + 1]], row):
-                known[row] &= conclusions[r]
-                touched[row] = True
-
-
-@njit(cache=True, nogil=True)
-def lies_inside(t: Coded, low: Any, high: Any, inner: int, outer: int) -> bool:
-    """Whether one row's value sets all lie inside another's."""
-    for a in range(len(t.ordered)):
-        if t.ordered[a]:
-            if low[a, inner] < low[a, outer] or high[a, inner] > high[a, outer]:
-                return False
-        else:
-            s = t.first[a] + t.up[a, inner]
-            if not _listed(t.sup, t.sup_at[s], t.sup_at[s + 1], t.up[a, outer]):
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def overlaps(t: Coded, low: Any, high: Any, one: int, other: int) -> bool:
-    """Whether two rows have a value in common in every attribute."""
-    for a in range(len(t.ordered)):
-        if t.ordered[a]:
-            if low[a, one] > high[a, other] or low[a, other] > high[a, one]:
-                return False
-        else:
-            s = t.first[a] + t.up[a, one]
-            if not _listed(t.meet, t.meet_at[s], t.meet_at[s + 1], t.up[a, other]):
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def joined(t: Coded, low: Any, high: Any, decisions: M) -> M:
-    """The union of the decisions of all rows inside each row."""
-    out = decisions.copy()
-    for outer in range(len(decisions)):
-        for inner in range(len(decisions)):
-            if (decisions[inner] & ~out[outer]) != 0 and lies_inside(t, low, high, inner, outer):
-                out[outer] |= decisions[inner]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def clear_of(t: Coded, low: Any, high: Any, rows: B, bad: B) -> B:
-    """Which of the rows overlap no bad one."""
-    out = rows.copy()
-    bads = np.flatnonzero(bad)
-    for row in np.flatnonzero(rows):
-        for other in bads:
-            if overlaps(t, low, high, row, other):
-                out[row] = False
-                break
     return out

@@ -10,6 +10,7 @@ import numpy as np
 
 from countervail.core.errors import bad_parameter
 from countervail.rules import _kernels as kernels
+from countervail.rules import _row_kernels as rows
 from countervail.rules.ruleset import Rules
 from countervail.rules.values import Bools, Masks, ValueTable
 
@@ -41,7 +42,7 @@ class Inducer:
         if self.table.crisp or self.semantics == "paper":
             return inside, np.zeros(len(inside), dtype=bool)
         bad: Bools = (self.table.decisions & z) == none
-        return kernels.clear_of(self.table.coded, self.table.low, self.table.high, inside, bad), bad
+        return rows.clear_of(self.table.coded, self.table.low, self.table.high, inside, bad), bad
 
     def cover(self, unions: Iterable[int], goal: Bools | None = None) -> Rules:
         """MLEM2: for each union of classes, minimal rules that conclude it and together cover the goal."""
@@ -161,4 +162,4 @@ def _effective(table: ValueTable, narrowed: bool) -> Masks:
         decisions = start[same]
     if table.crisp:
         return decisions
-    return np.asarray(kernels.joined(table.coded, table.low, table.high, decisions), dtype=np.uint64)
+    return np.asarray(rows.joined(table.coded, table.low, table.high, decisions), dtype=np.uint64)
