@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +71,10 @@ def main() -> None:
             continue
         plan = json.loads(about.read_text(encoding="utf-8"))
         frame = pd.read_csv(about.with_suffix(".csv"), dtype=str).astype(dict.fromkeys(plan["numeric"], float))
-        x, y, fold = frame.drop(columns="class_"), frame["class_"], np.array(plan["folds"])
+        x, y = frame.drop(columns="class_"), frame["class_"]
         for name, learner in (("Orange CN2", cn2), ("wittgenstein RIPPER", ripper)):
             seconds, right = [], []
-            for i in range(plan["run"]):
+            for fold, i in product(np.array(plan["folds"]), range(10)):
                 inside = fold != i
                 found, spent = learner(x[inside], y[inside], x[~inside], plan["numeric"])
                 seconds.append(spent)

@@ -85,8 +85,19 @@ def test_schema_and_risk_speak_json(run, folder):
 def explain(folder, *more):
     return (
         "explain", folder / "people.csv", "-s", folder / "people.toml", "-m", folder / "model.skops",
-        "-r", folder / "asked.csv", *more,
+        "-r", folder / "asked.csv", "--method", "nice", *more,
     )  # fmt: skip
+
+
+def test_explanations_are_private_by_default_and_groups_are_kept(run, folder):
+    kept = folder / "people.groups.json"
+    words = [w for w in explain(folder, "--k", "5", "--groups", kept) if w not in ("--method", "nice")]
+    code, out, err = run(*words)
+    assert code == 0
+    assert "5-anonymity" in err and "our code" in err
+    assert "version 1" in err
+    assert run(*words)[1] == out
+    assert "No privacy guarantee" not in err
 
 
 def test_explanations_are_sentences_with_their_promise(run, folder):
@@ -99,7 +110,7 @@ def test_explanations_are_sentences_with_their_promise(run, folder):
 
 
 def test_those_refused_are_explained_when_no_rows_are_given(run, folder):
-    code, out, _ = run(*explain(folder)[:6], "--json")
+    code, out, _ = run(*explain(folder)[:6], "--method", "nice", "--json")
     assert code == 0 and json.loads(out)["status"].keys() == {"found"}
 
 
@@ -247,7 +258,6 @@ def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
     from countervail.model import train_forest
     from countervail.report import demo
 
-    monkeypatch.setattr(demo, "REWARDS", ("sparsity",))
     monkeypatch.setattr(demo, "train_forest", lambda table: train_forest(table, trees=5))
     code, out, _ = run("demo", "-o", tmp_path / "demo")
     assert code == 0 and "A random forest refuses" in out and "No privacy guarantee" in out

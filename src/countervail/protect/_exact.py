@@ -151,7 +151,7 @@ class _Batch:
         """A key per cell: one number where that cannot overflow."""
         if float(np.prod(self.space.sizes.astype(float))) < 2.0**62:
             numbers: Ints = np.asarray(np.ravel_multi_index(tuple(cells.T), self.space.sizes.tolist()))
-            return numbers.tolist()
+            return list(numbers.tolist())
         return [c.tobytes() for c in cells]
 
     def _judge(self, e: int, boxes: Boxes, i: int, cells: Codes, sampled: bool, cost: float, bound: float) -> bool:

@@ -47,8 +47,8 @@ class PrivateNeighbours(PrivateExplainer):
     Answers add up: n of them cost n times epsilon. Queries must not be rows of the protected table (nobody can check
     that without telling), the model must judge every row alone, and how long an answer took is not covered.
 
-    *Utility*: the budget is shared by all columns. With ten columns or more and epsilon around 1 the pool is mostly noise,
-    and answers owe their quality to the model and the public domain (measured in the page below).
+    *Utility*: the budget is shared by all columns. With ten columns or more and epsilon around 1 the pool is mostly
+    noise, and answers owe their quality to the model and the public domain (measured in the page below).
 
     References
     ----------
