@@ -260,8 +260,8 @@ def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
 
     monkeypatch.setattr(demo, "train_forest", lambda table: train_forest(table, trees=5))
     code, out, _ = run("demo", "-o", tmp_path / "demo")
-    assert code == 0 and "A random forest refuses" in out and "No privacy guarantee" in out
-    assert out.count("  If ") == 3
+    assert code == 0 and "A random forest trained on 600 people refuses" in out and "10-anonymity" in out
+    assert out.count("  If ") == 5
     assert (tmp_path / "demo" / "report.html").read_text().startswith("<!doctype html>")
     (tmp_path / "taken").write_text("")
     code, _, err = run("demo", "-o", tmp_path / "taken")

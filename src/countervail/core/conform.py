@@ -40,9 +40,14 @@ def _has_exactly(values: pd.Series, declared: tuple[Any, ...]) -> bool:
 
 
 def check_hashable(values: pd.Series) -> None:
-    """Refuse columns of lists and the like: they cannot be told apart as labels."""
-    if values.dtype == object and not all(isinstance(v, Hashable) for v in values):
+    """Refuse compound values, and equal values that differ in type: labels must be told apart."""
+    if values.dtype != object:
+        return
+    if not all(isinstance(v, Hashable) and pd.api.types.is_scalar(v) for v in values):
         raise SchemaError(f"Column '{values.name}' holds lists or other compound values. Unpack or drop it.")
+    kinds = {(type(v).__name__, v) for v in values if not pd.isna(v)}
+    if len({v for _, v in kinds}) < len(kinds):
+        raise SchemaError(f"Column '{values.name}' holds equal values of several types (1, 1.0, True). Use one type.")
 
 
 def _check_numbers(values: pd.Series, column: Column) -> None:

@@ -14,10 +14,6 @@ from countervail.core.table import Table
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
-# What models raise when rows do not fit them; anything else is a fault of the model's own and passes through.
-_MISFITS = (ValueError, TypeError, KeyError, IndexError, AttributeError)
-
-
 _MANY = 20
 
 
@@ -25,10 +21,11 @@ class Decision:
     """Decisions as codes into `classes`, and scores where the model gives them.
 
     A model with both `predict` and `predict_proba` decides by its scores when the two agree on every training row
-    (one call is then enough); where they disagree (a tuned threshold, say), `predict` decides.
+    (one call is then enough); where they disagree (a tuned threshold, say), `predict` decides. With `ask_rows=False`
+    the model is never asked about a row of the table, and `predict` decides wherever there is one.
     """
 
-    def __init__(self, model: Any, table: Table, owner: str) -> None:
+    def __init__(self, model: Any, table: Table, owner: str, *, ask_rows: bool = True) -> None:
         self._model, self._owner = model, owner
         self._check_columns(table)
         labels = table.target.dropna()
@@ -38,7 +35,7 @@ class Decision:
             )
         self.classes = self._find_classes(labels)
         self._positions = {_key(c): i for i, c in enumerate(self.classes)}
-        frame = table.features
+        frame = table.features if ask_rows else _nobody(table)
         if hasattr(model, "predict"):
             self.has_scores = hasattr(model, "predict_proba")
         elif callable(model):
@@ -46,12 +43,16 @@ class Decision:
         else:
             must = "an estimator with predict, or a function of a DataFrame"
             raise bad_parameter(owner, "model", must, type(model).__name__)
+        if not ask_rows:
+            self._by_scores, self.train_scores = self.has_scores and not hasattr(model, "predict"), None
+            self.train: Codes = np.zeros(0, dtype=np.int64)
+            return
         self.train_scores = self.scores(frame) if self.has_scores else None
         self._by_scores = self.has_scores
         if self.train_scores is not None and hasattr(model, "predict"):
             said = self._codes(self._ask(model.predict, frame), len(frame))
             self._by_scores = bool(np.array_equal(self.train_scores.argmax(axis=1), said))
-            self.train: Codes = said
+            self.train = said
         else:
             self.train = self.decide(frame, self.train_scores)
 
@@ -116,15 +117,17 @@ class Decision:
             )
 
     def _ask(self, call: Any, frame: pd.DataFrame) -> Any:
+        failed = ""
         try:
             return call(frame)
-        except _MISFITS as error:
-            # The model's own words may quote a row, so only the kind of error is passed on.
-            raise SchemaError(
-                f"The 'model' of {self._owner} failed with {type(error).__name__} on the table's feature columns "
-                f"{list(frame.columns)}. Call it on `table.features` yourself to see why; the columns, their order "
-                f"and their dtypes must be those it was trained on."
-            ) from None
+        except Exception as error:  # noqa: BLE001 -- whatever a model raises may quote a row
+            failed = type(error).__name__
+        # Raised outside of the handler, so that the model's own words are not attached to it.
+        raise SchemaError(
+            f"The 'model' of {self._owner} failed with {failed} on the table's feature columns {list(frame.columns)}. "
+            f"Call it on `table.features` yourself to see why; the columns, their order and their dtypes must be those "
+            f"it was trained on."
+        )
 
     def _codes(self, answer: Any, rows: int) -> Codes:
         answers = np.asarray(answer).ravel()
@@ -159,3 +162,13 @@ def _sorted(values: list[Any]) -> list[Any]:
 def _some(labels: list[Any]) -> str:
     # A target with very many labels is probably not one: its values may be personal.
     return str(labels) if len(labels) <= _MANY else f"({len(labels)} of them)"
+
+
+def _nobody(table: Table) -> pd.DataFrame:
+    """Two made-up rows: the least values of each column by itself, so that nobody's combination is asked about."""
+    features = table.features
+    return pd.DataFrame({n: features[n].sort_values(key=_order).iloc[:2].array for n in features.columns})
+
+
+def _order(values: pd.Series) -> pd.Series:
+    return values if pd.api.types.is_numeric_dtype(values) else values.astype(str)

@@ -55,7 +55,7 @@ class Coding:
     def encode(self, values: pd.Series) -> Matrix:
         """Numbers, or codes; -1 for a value without a code."""
         if self.numeric:
-            return values.to_numpy(dtype=float, na_value=np.nan)
+            return values.to_numpy(dtype=float, na_value=np.nan) + 0.0  # -0.0 and 0.0 are one number
         if isinstance(values.dtype, pd.CategoricalDtype):
             table = self.index.get_indexer(pd.Index(values.dtype.categories))
             raw = values.cat.codes.to_numpy()

@@ -138,6 +138,10 @@ class Schema:
         """Names of the columns a model sees, in order."""
         return self.names("quasi", "sensitive", "attribute")
 
+    def without_identifiers(self) -> Self:
+        """What may be said of the table outside: identifiers are not even named."""
+        return replace(self, columns=tuple(c for c in self.columns if c.role != "identifier"))
+
     def with_column(self, name: str, **changes: Any) -> Self:
         """The same schema with fields of one column changed."""
         old = self[name]

@@ -217,7 +217,17 @@ def _match_favourable(frame: pd.DataFrame, schema: Schema) -> Schema:
             f"Favourable label(s) {unknown} do not occur in the target column '{schema.target}'. "
             f"Labels that are declared or that several rows share: {sorted(map(plain, common))}."
         )
-    return replace(schema, favourable=tuple(_item(present[plain(v)]) for v in schema.favourable))
+    labels = [_item(v) for v in dict.fromkeys([*declared, *counts.index[counts > 0]])]
+    return replace(schema, favourable=tuple(_meant(v, labels, schema.target) for v in schema.favourable))
+
+
+def _meant(favourable: Any, labels: list[Any], target: str) -> Any:
+    """The label that is meant: the very one, or the only one that is spelt so."""
+    exact = [v for v in labels if type(v) is type(favourable) and v == favourable]
+    spelt = [v for v in labels if plain(v) == plain(favourable)]
+    if not exact and len(spelt) > 1:
+        raise SchemaError(f"The target column '{target}' spells a favourable label in several types. Use one type.")
+    return (exact or spelt)[0]
 
 
 def _item(value: Any) -> Any:

@@ -34,6 +34,10 @@ class Explainer(BaseEstimator, ABC):
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
+        self._learn(table, model, ask_rows=True)
+        return self
+
+    def _learn(self, table: Table, model: Any, *, ask_rows: bool) -> None:
         if not isinstance(table, Table):
             raise bad_parameter(self._owner, "table", "a countervail Table", type(table).__name__, _TABLE_HINT)
         if not table.schema.features:
@@ -42,10 +46,9 @@ class Explainer(BaseEstimator, ABC):
             )
         require_numbers(table.features, table.schema, self._owner, "table")
         self.table_ = table
-        self.decision_ = Decision(model, table, self._owner)
+        self.decision_ = Decision(model, table, self._owner, ask_rows=ask_rows)
         self.encoder_ = Encoder.fit(table)
         self.rows_ = self.encoder_.encode(table.features)
-        return self
 
     @abstractmethod
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:

@@ -143,7 +143,7 @@ class NICE(Explainer):
             self._status(now[query], found),
             self.decision_.labels(now[query]),
             self.decision_.labels(np.where(found, after[shown], -1)),
-            self.table_.schema,
+            self.table_.schema.without_identifiers(),
             self.guarantee(),
             self._provenance(),
             query=query,

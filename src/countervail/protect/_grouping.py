@@ -20,20 +20,17 @@ _WORK = 10_000
 def form_groups(space: Space, k: int) -> Ints:
     """The group of each row: greedy clustering from several starts, then repeated rebuilding of neighbouring groups.
 
-    Chance is seeded by a constant and people are taken in the order of their quasi-identifiers, so groups are a
-    function of these. People with equal quasi-identifiers stay together where k of them do; fewer may be shared
-    out, and then the order of the rows, never a private value, says who goes where.
+    People with equal quasi-identifiers stay together, people are taken in the order of their quasi-identifiers, and
+    chance is seeded by a constant: groups are a function of the quasi-identifiers, whatever the order of the rows.
     """
-    codes, counts, rows = _items(space, k)
-    group = np.empty(len(codes), dtype=np.int64)
+    group = np.empty(len(space.tuples), dtype=np.int64)
     used: int = 0
-    for block in _blocks(space, codes, counts, k):
-        found = _cluster(space, codes[block], counts[block], k, len(codes))
+    for block in _blocks(space, space.tuples, space.counts, k):
+        found = _cluster(space, space.tuples[block], space.counts[block], k, len(space.tuples))
         group[block] = found + used
         used += int(found.max()) + 1
-    out = np.empty(len(space.row_codes), dtype=np.int64)
-    out[rows] = np.repeat(dense(group), counts)
-    return out
+    by_row: Ints = dense(group)[space.row_tuple]
+    return by_row
 
 
 def dense(group: Ints) -> Ints:
@@ -55,15 +52,6 @@ def boxes_of(space: Space, group: Ints) -> Boxes:
     for j in np.flatnonzero(space.interval):
         member[:, j] = (ranks >= low[:, j, None]) & (ranks <= high[:, j, None])
     return Boxes(low.astype(np.int64), high.astype(np.int64), member)
-
-
-def _items(space: Space, k: int) -> tuple[Codes, Ints, Ints]:
-    """Codes and people of each item, and the rows in that order: k equal people are one item, fewer are many."""
-    whole = space.counts >= k
-    times = np.where(whole, 1, space.counts)
-    codes = np.repeat(space.tuples, times, axis=0)
-    counts = np.repeat(np.where(whole, space.counts, 1), times)
-    return np.ascontiguousarray(codes), counts.astype(np.int64), np.argsort(space.row_tuple, kind="stable")
 
 
 def _cluster(space: Space, codes: Codes, counts: Ints, k: int, total: int) -> Ints:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.encode import Coding, Encoder, Matrix
@@ -137,7 +138,7 @@ class Space:
         for j, coding in enumerate(self.codings):
             if coding.numeric:
                 low, high = self.values[j][boxes.low[:, j]], self.values[j][boxes.high[:, j]]
-                axes.append(Range(coding.name, low, high, bool(np.issubdtype(coding.dtype, np.integer))))
+                axes.append(Range(coding.name, low, high, pd.api.types.is_integer_dtype(coding.dtype)))
                 continue
             known = coding.values
             member = np.zeros((len(boxes), len(known)), dtype=bool)

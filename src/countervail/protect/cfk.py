@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
+from countervail.core.distance import HEOM
 from countervail.core.diversity import Tally
 from countervail.core.encode import Matrix
 from countervail.core.errors import bad_parameter
@@ -19,6 +21,7 @@ from countervail.core.protocols import Progress
 from countervail.core.region import Region, Regions
 from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
+from countervail.explain.nice import NICE
 from countervail.protect import _exact, _grasp
 from countervail.protect._crowd import Crowd
 from countervail.protect._exact import Limits, Solved
@@ -30,6 +33,10 @@ from countervail.protect.groups import Groups
 Search = Literal["groups", "exact", "grasp"]
 SEARCHES: tuple[Search, ...] = ("groups", "exact", "grasp")
 _SAMPLED = "The share of combinations that hold was sampled."
+_REFIT = (
+    "These people were grouped by an earlier fit. The promise holds for the answers of one fit; what changed in the "
+    "table since then may be told from answers before and after."
+)
 _BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
 
 
@@ -131,6 +138,18 @@ class CFK(ExplanationProtector):
         self.iterations = iterations
         self.profile = profile
 
+    def _native(self) -> Any:
+        if self.search != "groups":
+            return super()._native()
+        given = self.explainer
+        if given is not None and not (
+            isinstance(given, NICE)
+            and given.get_params(deep=False) == NICE(justified=False, target=given.target).get_params(deep=False)
+        ):
+            must = "None, or NICE(reward='none', justified=False) as it is, for search='groups': labels, constraints, "
+            raise bad_parameter("CFK", "explainer", must + "rewards and other scales would tell about the owner", given)
+        return Ground(justified=False, target=self.target)
+
     def guarantee(self) -> Guarantee:
         """k-anonymity, and whom it withstands."""
         k = KAnonymity(self.k, against="algorithm" if self.search == "groups" else "register")
@@ -154,7 +173,7 @@ class CFK(ExplanationProtector):
         if self.search == "grasp":
             self.eligible_ = self._eligible_counts()
         if self.search == "groups":
-            self._fit_groups(table)
+            self._fit_groups(table, model)
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
@@ -234,15 +253,8 @@ class CFK(ExplanationProtector):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise bad_parameter("CFK", name, "a whole number of at least 1", value)
 
-    def _fit_groups(self, table: Table) -> None:
+    def _fit_groups(self, table: Table, model: Any) -> None:
         """Settle who hides with whom, on quasi-identifiers alone; then which candidates may be handed out."""
-        explainer = self.explainer_
-        if getattr(explainer, "justified", False):
-            must = "one with justified=False for search='groups': true labels are private"
-            raise bad_parameter("CFK", "explainer", must, self.explainer)
-        if getattr(explainer, "constraints_", None):
-            must = "one without constraints for search='groups': they would be checked against a person's own values"
-            raise bad_parameter("CFK", "explainer", must, self.explainer)
         stored = self.groups if self.groups is not None else Groups.first(self.k, table)
         group = stored.assign(table)
         fresh = np.flatnonzero(group < 0)
@@ -252,10 +264,30 @@ class CFK(ExplanationProtector):
             regions = part.regions(boxes_of(part, found))
             group[fresh] = found + len(stored.regions)
             stored = stored.extended(table, fresh, found, regions)
-        self.groups_, self.row_group_ = stored, group
-        blur = ncp(stored.regions, table) * len(self.space_.sizes)
-        self.crowd_ = Crowd(explainer.encoder_, explainer.heom_, explainer.rows_, group, stored.regions, blur, self.k)
+        usable = (group >= 0) & self._sound(stored, group, table)[group]
+        if usable.any():
+            # People who wait for a group, or whose group has changed, leave no trace, not even in a category.
+            self.explainer_ = self._native().fit(_trimmed(table, usable), model)
+        heom = self.explainer_.heom_
+        names = [n for n, m in zip(self.explainer_.encoder_.names, heom.measured) if m]
+        if not stored.scale:
+            stored = replace(stored, scale=dict(zip(names, heom.scale.tolist())))
+        self.explainer_.heom_ = heom = replace(heom, scale=np.array([stored.scale[n] for n in names]))
+        self.groups_, self.row_group_, self.usable_group_ = stored, group, group[usable]
+        rows = self.explainer_.rows_ if usable.any() else self.explainer_.rows_[:0]
+        blur = ncp(stored.regions, table) * len(self.space_.sizes) if len(stored.regions) else np.zeros(0)
+        self.crowd_ = Crowd(self.explainer_.encoder_, heom, rows, group[usable], stored.regions, blur, 1)
         self.crowd_.judge(self._favourable, self.cell_budget, self.min_pureness)
+
+    def _sound(self, stored: Groups, group: Ints, table: Table) -> Bools:
+        """Which groups are all there and as diverse as promised."""
+        sound = stored.whole(group)
+        inside = np.flatnonzero(group >= 0)
+        if len(inside) and (self.l is not None or self.t is not None):
+            failing = self._failing(table.frame)
+            labels = np.where(group >= 0, group, len(sound))  # people without a group count among all people
+            sound &= ~failing(labels)[: len(sound)]
+        return np.append(sound, False)
 
     def _diverse(self, space: Space, group: Ints, frame: pd.DataFrame) -> Ints:
         """Merge groups whose sensitive values are too alike."""
@@ -263,6 +295,15 @@ class CFK(ExplanationProtector):
             return group
         if self.sensitive is None or self.sensitive not in frame.columns:
             raise bad_parameter("CFK", "sensitive", f"one of the columns {list(frame.columns)}", self.sensitive)
+        failing = self._failing(frame)
+        merged = merge(space, group, failing)
+        if failing(merged).any():
+            raise bad_parameter("CFK", "l", f"at most the number of values of '{self.sensitive}'", self.l)
+        return merged
+
+    def _failing(self, frame: pd.DataFrame) -> Callable[[Ints], Bools]:
+        """For group numbers of the frame's rows: which groups are less diverse than asked."""
+        assert self.sensitive is not None
         secret, column = frame[self.sensitive], self.table_.schema[self.sensitive]
 
         def failing(labels: Ints) -> Bools:
@@ -274,10 +315,7 @@ class CFK(ExplanationProtector):
                 bad |= tally.distances("equal", column) > self.t + 1e-9
             return bad
 
-        merged = merge(space, group, failing)
-        if failing(merged).any():
-            raise bad_parameter("CFK", "l", f"at most the number of values of '{self.sensitive}'", self.l)
-        return merged
+        return failing
 
     def _favourable(self, rows: Matrix) -> Bools:
         explainer = self.explainer_
@@ -333,7 +371,7 @@ class CFK(ExplanationProtector):
         texts = self.groups_.regions.text()
         places: dict[bytes, set[str]] = {}
         quasi = self.space_.columns
-        for row, group in zip(self.explainer_.rows_[:, quasi], self.row_group_):
+        for row, group in zip(self.explainer_.rows_[:, quasi], self.usable_group_):
             if group >= 0:
                 places.setdefault(row.tobytes(), set()).add(texts[group])
         return [frozenset(places.get(np.ascontiguousarray(row).tobytes(), ())) for row in coded[:, quasi]]
@@ -352,7 +390,7 @@ class CFK(ExplanationProtector):
 
     def _release(self, frame: pd.DataFrame, parts: list[_Answers]) -> Explanations:
         a = _Answers.joined(parts)
-        explainer, schema = self.explainer_, self.table_.schema
+        explainer, schema = self.explainer_, self.table_.schema.without_identifiers()
         cells = self._cells(a)
         after = np.full(len(a.now), -1, dtype=np.int64)
         if a.found.any():
@@ -367,6 +405,7 @@ class CFK(ExplanationProtector):
             schema,
             self.guarantee(),
             self._provenance(),
+            (_REFIT,) if self.groups is not None else (),
             notes=tuple(a.notes),
             pureness=a.pureness,
             audit=self.table_,
@@ -391,6 +430,32 @@ class CFK(ExplanationProtector):
             regions: Regions = self.groups_.regions[a.group[at]]
             return regions
         return self.space_.regions(a.boxes.take(at))
+
+
+class Ground(NICE):
+    """NICE's coding and distance, without a look at what the model says about anybody's row."""
+
+    name: ClassVar[str] = "ground"
+
+    def fit(self, table: Table, model: Any) -> Self:
+        """Code the rows and learn the scales; the model is not asked about them."""
+        self._learn(table, model, ask_rows=False)
+        self.heom_ = HEOM.fit(self.encoder_, self.rows_)
+        return self
+
+    @property
+    def _owner(self) -> str:
+        return "CFK"
+
+
+def _trimmed(table: Table, rows: Bools) -> Table:
+    """Some of the rows, without the categories that none of them holds unless these are declared."""
+    part = table.take(rows)
+    for column in part.schema:
+        values = part.frame[column.name]
+        if isinstance(values.dtype, pd.CategoricalDtype) and column.values is None:
+            part.frame[column.name] = values.cat.remove_unused_categories()
+    return part
 
 
 class _Answers:
