@@ -102,9 +102,9 @@ def explain(
         else _explainer(method, reward, k, search, groups, aim)
     )
     explainer = made.fit(table, decide)
-    _keep_groups(explainer, groups)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
+    _keep_groups(explainer, groups)
     if output is not None:
         _write(answers, output)
         err.print(f"{len(answers)} explanations written to {output}.", markup=False)
