@@ -82,8 +82,8 @@ class CFK(ExplanationProtector):
     -----
     *Threat model*: an adversary with a register of everybody's quasi-identifiers who sees explanations. With "groups"
     the adversary also has the model, this code and its settings, and asks without limit: none of the k people of a
-    group can be ruled out (docs/decisions/reciprocal-groups.md). each member whose
-    private values the adversary already knows (the asker's own among them) costs one; what the model itself gives away is not covered.
+    group can be ruled out (docs/decisions/reciprocal-groups.md). Each member whose private values the adversary
+    already knows (the asker's own, if she is one) costs one; what the model itself gives away is not covered.
 
     References
     ----------
