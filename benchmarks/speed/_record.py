@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
+from collections.abc import Iterable
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -37,3 +38,8 @@ def data_hash(name: str) -> str:
 
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def provenance(sets: Iterable[str], seed: int) -> dict[str, Any]:
+    """All of it at once."""
+    return {**code(), "seed": seed, "data_sha256": {name: data_hash(name) for name in sets}, "versions": versions()}

@@ -59,6 +59,8 @@ class PrivateExplainer(ExplanationProtector):
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table with declared domains and a model that is taken as public."""
+        if hasattr(self, "table_"):
+            del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
         self._check_parameters()
         check_table(table, self._owner)
@@ -67,12 +69,13 @@ class PrivateExplainer(ExplanationProtector):
         self.public_ = Public.of(grid, table.schema, model, self._owner)
         self._wanted(np.zeros(1, dtype=np.int64))
         self._learn(table, model, grid.codes(table.features))
-        self.table_ = table
+        self.table_, self.fitted_as_ = table, frozen(self)
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Every row costs the budget anew."""
         check_is_fitted(self, "table_")
+        check_unchanged(self)
         encoder, frame, queries = self.public_.queries(rows)
         words = Words(self.random_state)
         parts = []
@@ -179,7 +182,7 @@ class PrivateExplainer(ExplanationProtector):
         return (SEEDED,) if self.random_state is not None else ()
 
     def _provenance(self) -> dict[str, Any]:
-        return unseeded(provenance("protector", self, self.table_))
+        return made_by(self, self.table_)
 
 
 def check_epsilon(epsilon: Any, owner: str) -> None:
@@ -239,3 +242,23 @@ def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
             values = values.astype("Int64")
         out[name] = values.mask(gone)
     return pd.DataFrame(out)
+
+
+def made_by(protector: Any, table: Table) -> dict[str, Any]:
+    """How an answer was made, without the seed and the schema's digest: types and labels may come from rows."""
+    made = unseeded(provenance("protector", protector, table))
+    return {name: value for name, value in made.items() if name != "schema"}
+
+
+def frozen(protector: Any) -> str:
+    """The parameters as they are now."""
+    return repr(sorted(protector.get_params(deep=True).items(), key=lambda item: str(item[0])))
+
+
+def check_unchanged(protector: Any) -> None:
+    """The promise is read from the parameters, the noise was drawn with those of fit: they must be the same."""
+    if protector.fitted_as_ != frozen(protector):
+        name = type(protector).__name__
+        raise SchemaError(
+            f"The parameters of {name} have changed since fit; noise was drawn with the old ones. Fit again."
+        )

@@ -65,8 +65,8 @@ class Space:
         columns = np.array([encoder.names.index(n) for n in names], dtype=np.int64)
         values, codes = [], np.empty((len(rows), len(names)), dtype=np.int32)
         for j, c in enumerate(columns):
-            distinct, inverse = np.unique(rows[:, c], return_inverse=True)
-            values.append(distinct)
+            inverse, distinct = pd.factorize(rows[:, c], sort=True)
+            values.append(np.asarray(distinct, dtype=float))
             codes[:, j] = inverse
         sizes = np.array([len(v) for v in values], dtype=np.int64)
         interval = np.array([as_interval(table, n) for n in names], dtype=bool)
@@ -78,7 +78,7 @@ class Space:
                 coding = encoder.codings[columns[j]]
                 scale[j] = float(np.ptp(v)) if coding.numeric else float(max(coding.levels - 1, 1))
         unit = np.where(interval, np.divide(w, scale, out=np.zeros_like(w), where=scale > 0), w / sizes)
-        tuples, row_tuple, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+        tuples, row_tuple, counts = _distinct(codes, sizes)
         return cls(
             tuple(encoder.codings[c] for c in columns),
             columns,
@@ -97,7 +97,7 @@ class Space:
     def only(self, rows: Ints) -> Space:
         """The same codes and costs for some of the rows."""
         codes = self.row_codes[rows]
-        tuples, row_tuple, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+        tuples, row_tuple, counts = _distinct(codes, self.sizes)
         return replace(
             self,
             row_codes=codes,
@@ -145,3 +145,15 @@ class Space:
             member[:, self.values[j].astype(np.intp)] = boxes.member[:, j, : self.sizes[j]]
             axes.append(Values.of(coding.name, known, member))
         return Regions(tuple(axes), len(boxes)).pruned()
+
+
+def _distinct(codes: Codes, sizes: Ints) -> tuple[Codes, Ints, Ints]:
+    """The distinct rows in lexicographic order, which of them each row is, and how many rows each stands for."""
+    if float(np.prod(sizes.astype(float))) >= 2.0**62:
+        tuples, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+        return tuples, inverse.ravel(), counts
+    key = np.ravel_multi_index(tuple(codes.T), sizes.tolist())
+    inverse, distinct = pd.factorize(key, sort=True)
+    first = np.empty(len(distinct), dtype=np.int64)
+    first[inverse[::-1]] = np.arange(len(key) - 1, -1, -1)
+    return codes[first], inverse, np.bincount(inverse)

@@ -21,9 +21,9 @@ from countervail.core.release import Release
 from countervail.core.rng import RandomState, Words
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
-from countervail.explain.base import Explainer, provenance
+from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
-from countervail.protect._private import SEEDED, check_epsilon, check_table, shares, unseeded
+from countervail.protect._private import SEEDED, check_epsilon, check_table, check_unchanged, frozen, made_by, shares
 from countervail.protect._public import Public
 from countervail.protect._randomiser import Randomiser, choose
 from countervail.protect.base import TableProtector
@@ -84,15 +84,18 @@ class DPTable(TableProtector):
 
     def fit(self, table: Table) -> Self:
         """Draw the noisy table. The draw is kept: releasing it again costs nothing, fitting again does."""
+        if hasattr(self, "table_"):
+            del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
         check_table(table, self._owner)
         self._learn(table)
-        self.table_ = table
+        self.table_, self.fitted_as_ = table, frozen(self)
         return self
 
     def protect(self, rows: Rows) -> Release:
         """The noisy copy of the fitted table; always the same draw."""
         check_is_fitted(self, "table_")
+        check_unchanged(self)
         if rows is not self.table_:
             hint = "Fit to the rows that are to be protected: each draw of noise costs the budget."
             raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
@@ -103,7 +106,7 @@ class DPTable(TableProtector):
             self.noisy_.copy(),
             schema,
             self.guarantee(),
-            unseeded(provenance("protector", self, self.table_)),
+            made_by(self, self.table_),
             (_NOISY, *((SEEDED,) if self.random_state is not None else ())),
             audit=self.table_,
         )
@@ -111,6 +114,7 @@ class DPTable(TableProtector):
     def labelled(self, model: Any) -> Table:
         """The noisy rows with the model's decisions about them as target: a table for any explainer."""
         check_is_fitted(self, "table_")
+        check_unchanged(self)
         schema = self.table_.schema
         public = self._public(model)
         kept = tuple(c for c in schema if c.role != "identifier")
@@ -124,7 +128,7 @@ class DPTable(TableProtector):
         return replace(
             answers,
             guarantee=self.guarantee(),
-            provenance=unseeded(provenance("protector", self, self.table_)) | {"explainer": dict(answers.provenance)},
+            provenance=made_by(self, self.table_) | {"explainer": dict(answers.provenance)},
             caveats=(*answers.caveats, *((SEEDED,) if self.random_state is not None else ())),
             audit=self.table_,
         )

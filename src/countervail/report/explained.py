@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from countervail.core.explanation import Explanations
+from countervail.core.guarantee import AllOf, KAnonymity
 from countervail.report.figures import bars
 from countervail.report.page import Page, Section
 from countervail.report.strips import region_strip
@@ -24,7 +25,7 @@ def explained_page(e: Explanations, title: str = "Explanations") -> Page:
     quotes = [x.to_text() for x in e][:_SHOWN]
     more = [f"The first {_SHOWN} of {len(e)} are shown."] if len(e) > _SHOWN else []
     sections = [Section("In words", more, quotes=quotes)]
-    if e.audit is not None and e.schema.names("quasi"):
+    if e.audit is not None and e.schema.names("quasi") and _may_draw(e):
         for number, x in enumerate(found[:_DRAWN], 1):
             picture = region_strip(x, e.audit)
             sections.append(
@@ -38,3 +39,11 @@ def explained_page(e: Explanations, title: str = "Explanations") -> Page:
         caption = "The columns that the counterfactuals change."
         sections.append(Section("What would have to change", picture=picture, caption=caption))
     return Page(title, lead, sections, str(e.guarantee), " ".join(e.caveats))
+
+
+def _may_draw(e: Explanations) -> bool:
+    """Pictures count the table's people, without noise: never beside answers that owe their privacy to noise."""
+    parts = e.guarantee.parts if isinstance(e.guarantee, AllOf) else (e.guarantee,)
+    return ("explainer" in e.provenance and "protector" not in e.provenance) or any(
+        isinstance(part, KAnonymity) for part in parts
+    )
