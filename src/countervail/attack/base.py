@@ -215,6 +215,8 @@ class ReleaseAttack(_Attack):
 class OracleAttack(_Attack):
     """Asks an explainer or protector, through what core's protocols allow. A subclass writes `ask`."""
 
+    reruns: ClassVar[bool] = False  # whether it needs a protector whose search can be rerun
+
     def __init__(self, *, n_targets: int | None = 50, random_state: int = 0) -> None:
         self.n_targets = n_targets
         self.random_state = random_state

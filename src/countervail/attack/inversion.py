@@ -53,6 +53,7 @@ class Inversion(OracleAttack):
     """
 
     name: ClassVar[str] = "inversion"
+    reruns: ClassVar[bool] = True
 
     def __init__(self, *, runs: int = 0, n_targets: int | None = None, random_state: int = 0) -> None:
         super().__init__(n_targets=n_targets, random_state=random_state)

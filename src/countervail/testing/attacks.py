@@ -14,6 +14,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.table import Table
 from countervail.explain.nice import NICE
+from countervail.protect.cfk import CFK
 from countervail.testing.tables import small_model, small_table
 
 Check = Callable[[Any], None]
@@ -89,12 +90,14 @@ def check_sees_no_table(a: ReleaseAttack) -> None:
 
 
 def check_finds_plain_explanations(a: OracleAttack) -> None:
-    """Plain explanations leave few people."""
-    assert np.median(_run(a).set_sizes) == 1
+    """Plain explanations leave one person; minimal regions of three people, to whoever reruns the search, fewer."""
+    sizes = _run(a).set_sizes
+    assert sizes.min() < 3 if a.reruns else np.median(sizes) == 1
 
 
 def _run(a: Any) -> Any:
     table, control = small_table(), small_table(seed=1)
     if isinstance(a, OracleAttack):
-        return a.run(NICE(target="favourable").fit(table, small_model), table, control)
+        oracle = CFK(k=3, search="exact") if a.reruns else NICE(target="favourable")
+        return a.run(oracle.fit(table, small_model), table, control)
     return a.run(open_release(table), table, control)
