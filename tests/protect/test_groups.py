@@ -90,6 +90,16 @@ def test_inversion_never_leaves_fewer_than_k():
         assert all(v.value == 0 for name, v in result.detail.items() if name.startswith("below"))
 
 
+def test_explanations_drawn_from_a_mondrian_table_withstand_inversion():
+    for seed in range(15):
+        table, queries = people(seed, 60), people(seed + 500, 200)
+        protector = cv.CFK(k=5, grouping="mondrian").fit(table, model)
+        assert np.bincount(protector.row_group_).min() >= 5
+        assert cv.attack.Inversion().run(protector, table, queries).set_sizes.min(initial=5) >= 5
+        again = cv.CFK(k=5, grouping="mondrian").fit(permuted(table, protector.row_group_, seed), model)
+        assert protector.explain(queries).to_json() == again.explain(queries).to_json()
+
+
 def test_inversion_bites_where_regions_are_minimal():
     table = people(0, 80)
     protector = cv.CFK(k=6, search="exact").fit(table, model)
@@ -354,6 +364,7 @@ def test_nothing_is_said_about_the_owner():
     ("parameters", "message"),
     [
         ({"l": 2}, "'sensitive' parameter of CFK"),
+        ({"grouping": "lots"}, "'grouping' parameter of CFK"),
         ({"l": 0, "sensitive": "ill"}, "'l' parameter of CFK"),
         ({"t": 2, "sensitive": "ill"}, "'t' parameter of CFK"),
         ({"l": 9, "sensitive": "ill"}, "'l' parameter of CFK must be at most the number of values"),

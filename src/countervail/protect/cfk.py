@@ -25,7 +25,7 @@ from countervail.explain.nice import NICE
 from countervail.protect import _exact, _grasp
 from countervail.protect._crowd import Crowd
 from countervail.protect._exact import Limits, Solved
-from countervail.protect._grouping import boxes_of, form_groups, merge
+from countervail.protect._grouping import boxes_of, dense, form_groups, merge
 from countervail.protect._space import Bools, Boxes, Ints, Space
 from countervail.protect.base import ExplanationProtector, released, unique_rows
 from countervail.protect.groups import Groups
@@ -68,6 +68,8 @@ class CFK(ExplanationProtector):
     groups : Groups, optional
         With "groups": the groups of an earlier fit, `groups_`. Its people stay where they are; new rows wait until k
         of them can form groups of their own. Always pass it when you fit again to a table of the same people.
+    grouping : {"clusters", "mondrian"}
+        With "groups": small clusters, or the classes of a Mondrian table (explanations drawn from that table).
     neighbours : int
         How many neighbours are tried before the answer is "no counterfactual".
     node_budget, cell_budget : int
@@ -114,6 +116,7 @@ class CFK(ExplanationProtector):
         t: float | None = None,
         sensitive: str | None = None,
         groups: Groups | None = None,
+        grouping: Literal["clusters", "mondrian"] = "clusters",
         neighbours: int = 10,
         node_budget: int = 200_000,
         cell_budget: int = 20_000,
@@ -131,6 +134,7 @@ class CFK(ExplanationProtector):
         self.t = t
         self.sensitive = sensitive
         self.groups = groups
+        self.grouping = grouping
         self.neighbours = neighbours
         self.node_budget = node_budget
         self.cell_budget = cell_budget
@@ -221,6 +225,7 @@ class CFK(ExplanationProtector):
         return [
             cls(k=3),
             cls(k=3, l=2, sensitive="ill"),
+            cls(k=3, grouping="mondrian"),
             cls(k=3, search="exact"),
             cls(k=3, search="grasp"),
             cls(k=3, search="grasp", profile="published"),
@@ -231,6 +236,8 @@ class CFK(ExplanationProtector):
             raise bad_parameter("CFK", "k", "a whole number of at least 2", self.k)
         if self.search not in SEARCHES:
             raise bad_parameter("CFK", "search", f"one of {SEARCHES}", self.search)
+        if self.grouping not in ("clusters", "mondrian"):
+            raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
         if self.profile not in (None, "published"):
             raise bad_parameter("CFK", "profile", "None or 'published'", self.profile)
         if self.profile and self.search != "grasp":
@@ -260,7 +267,7 @@ class CFK(ExplanationProtector):
         fresh = np.flatnonzero(group < 0)
         if len(fresh) >= self.k:
             part = self.space_ if len(fresh) == len(table) else self.space_.only(fresh)
-            found = self._diverse(part, form_groups(part, self.k), table.frame.iloc[fresh])
+            found = self._diverse(part, self._grouped(part, table.take(fresh)), table.frame.iloc[fresh])
             regions = part.regions(boxes_of(part, found))
             group[fresh] = found + len(stored.regions)
             stored = stored.extended(table, fresh, found, regions)
@@ -278,6 +285,14 @@ class CFK(ExplanationProtector):
         blur = ncp(stored.regions, table) * len(self.space_.sizes) if len(stored.regions) else np.zeros(0)
         self.crowd_ = Crowd(self.explainer_.encoder_, heom, rows, group[usable], stored.regions, blur, 1)
         self.crowd_.judge(self._favourable, self.cell_budget, self.min_pureness)
+
+    def _grouped(self, space: Space, table: Table) -> Ints:
+        """The group of each row, from quasi-identifiers alone."""
+        if self.grouping == "clusters":
+            return form_groups(space, self.k)
+        from countervail.protect.mondrian import Mondrian
+
+        return dense(Mondrian(self.k).fit(table).cell_of_.astype(np.int64))
 
     def _sound(self, stored: Groups, group: Ints, table: Table) -> Bools:
         """Which groups are all there and as diverse as promised."""
