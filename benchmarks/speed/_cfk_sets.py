@@ -47,16 +47,23 @@ RECIPES = {
         ("age", "residence_since"),
         500,
     ),
+    "informs_5000": Recipe(
+        ("DOBMM", "DOBYY", "SEX", "RACEX", "EDUCYEAR", "marry"),
+        ("DOBMM", "DOBYY", "EDUCYEAR"),
+        100,
+        100,
+        ("income", "Year"),
+    ),
     "adult": Recipe(
         ("age", "sex", "race", "relationship", "marital-status"), ("age",), 100, 100, ("fnlwgt", "education-num")
     ),
 }
 
 
-def setting(name: str, most: int = 400) -> Setting:
+def setting(name: str, most: int = 400, split: int = 0) -> Setting:
     """The setting of one data set: 60% for training, and of the first 1,000 test rows those that are refused."""
     recipe = RECIPES[name]
-    train, test = table(name).split(test_size=0.4, random_state=0)
+    train, test = table(name).split(test_size=0.4, random_state=split)
     model = train_forest(train, trees=recipe.trees, leaves=recipe.leaves)
     first = test.take(range(min(1000, len(test))))
     refused = model.predict(first.features) != train.schema.favourable[0]
@@ -64,7 +71,7 @@ def setting(name: str, most: int = 400) -> Setting:
 
 
 def table(name: str) -> cv.Table:
-    """The table with the types and roles of the figures: every column numeric or categorical."""
+    """The table with the types and roles of the figures: every column numeric or categorical, two decisions."""
     recipe, loaded = RECIPES[name], cv.load(name)
     frame, schema = loaded.frame.drop(columns=list(recipe.dropped)), loaded.schema
     schema = cv.Schema(tuple(c for c in schema if c.name not in recipe.dropped), schema.favourable)
@@ -74,4 +81,7 @@ def table(name: str) -> cv.Table:
             frame[column.name] = frame[column.name].astype(str).astype(int)
         elif column.type == "ordinal":
             schema = schema.with_column(column.name, type="categorical")
+    decided, wanted = frame[schema.target].astype(str), str(schema.favourable[0])
+    if decided.nunique() > 2:
+        frame[schema.target] = decided.where(decided == wanted, "other").astype("category")
     return cv.Table.from_frame(frame, schema=schema.with_roles(quasi=recipe.quasi))

@@ -39,7 +39,7 @@ def test_a_budget_must_be_a_finite_number_above_zero(kind, epsilon):
 
 @pytest.mark.parametrize("kind", EVERY)
 def test_without_declared_domains_nothing_is_fitted(kind):
-    with pytest.raises(cv.SchemaError, match=r"declare none: \['age', 'city', 'ill', 'income'\]"):
+    with pytest.raises(cv.SchemaError, match=r"declare none: \['age', 'city', 'level', 'ill', 'income'\]"):
         fitted(kind, small_table(domains=False))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,7 +91,8 @@ def explain(
     """
     check_ending(output, ENDINGS)
     private = method.value in PRIVATE
-    for line in check_private(rows, model) if private else ():
+    warned = check_private(rows, model) if private else ()
+    for line in warned:
         err.print(line, markup=False)
     table = Table.read(data, schema)
     decide = _model(model, table, allow_pickle)
@@ -104,6 +106,7 @@ def explain(
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
+    answers = replace(answers, caveats=(*answers.caveats, *warned))
     _keep_groups(explainer, groups)
     if output is not None:
         _write(answers, output)

@@ -126,12 +126,12 @@ class Grid:
     def of(cls, table: Table, owner: str, missing: Sequence[str] = ()) -> Self:
         """The grid of a table whose every feature has a declared domain; `missing` names columns with that level."""
         schema = table.schema
-        bare = [n for n in schema.features if schema[n].domain is None and schema[n].levels is None]
+        bare = [n for n in schema.features if schema[n].public is None]
         if bare:
             raise SchemaError(
                 f"{owner} adds noise over public domains, but these columns declare none: {bare}. Pass domains={{...}} "
                 f"to Table.from_frame or add them to the schema, from what is publicly known; a domain read off the "
-                f"rows would give them away."
+                f"rows, or off an ordered category dtype, would give them away."
             )
         labels = [n for n in schema.features if schema[n].type != "numeric"]
         if isinstance(missing, str) or not set(missing) <= set(labels):

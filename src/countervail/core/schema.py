@@ -42,6 +42,8 @@ class Column:
         "years", or a pattern such as "${}K".
     phrases : Phrases
         Words for explanations, e.g. `Phrases(more="{} years older")`.
+    levels_read : bool
+        Whether the levels were taken from the rows' dtype instead of being declared: they are then not public.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Column:
     levels: tuple[Any, ...] | None = None
     unit: str = ""
     phrases: Phrases = field(default=Phrases())
+    levels_read: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -83,8 +86,13 @@ class Column:
             )
 
     @property
+    def public(self) -> tuple[Any, ...] | None:
+        """The domain or levels as declared; None where there are none, or where they came from the rows."""
+        return None if self.levels_read else self.levels if self.type == "ordinal" else self.domain
+
+    @property
     def values(self) -> tuple[Any, ...] | None:
-        """Public values of an ordinal or categorical column, if declared."""
+        """Values of an ordinal or categorical column: declared, or an ordinal column's levels as its dtype has them."""
         return self.levels if self.type == "ordinal" else self.domain if self.type == "categorical" else None
 
 
@@ -147,6 +155,8 @@ class Schema:
         old = self[name]
         if changes.get("type", old.type) != old.type:
             changes = {"domain": None, "levels": None, **changes}
+        if "levels" in changes:
+            changes = {"levels_read": False, **changes}
         return replace(self, columns=tuple(replace(c, **changes) if c is old else c for c in self.columns))
 
     def with_roles(self, **roles: Iterable[str]) -> Self:

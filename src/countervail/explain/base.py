@@ -104,10 +104,11 @@ def as_labels(target: Any) -> list[Any]:
     return list(target) if many else [target]
 
 
-def provenance(kind: str, maker: Any, table: Table) -> dict[str, Any]:
-    """How something was made: parameters, version, and the schema's digest."""
+def provenance(kind: str, maker: Any, table: Table | None = None) -> dict[str, Any]:
+    """How something was made: parameters, version, and the digest of a table's schema."""
     params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
-    return {kind: maker.name, "parameters": params, "countervail": package_version(), "schema": table.schema.digest()}
+    made = {kind: maker.name, "parameters": params, "countervail": package_version()}
+    return made if table is None else made | {"schema": table.schema.digest()}
 
 
 @cache

@@ -52,6 +52,7 @@ class PrivateExplainer(ExplanationProtector):
     """
 
     draws_noise: ClassVar[bool] = True
+    keeps_draw: ClassVar[bool] = False  # answers come from one draw, made at fit: pickles need no table
     epsilon: float
     split: Mapping[str, float] | None
     missing: Sequence[str]
@@ -178,11 +179,17 @@ class PrivateExplainer(ExplanationProtector):
             audit=self.table_,
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if self.keeps_draw and "table_" in state:
+            state["table_"] = None
+        return state
+
     def _caveats(self) -> tuple[str, ...]:
         return (SEEDED,) if self.random_state is not None else ()
 
     def _provenance(self) -> dict[str, Any]:
-        return made_by(self, self.table_)
+        return made_by(self)
 
 
 def check_epsilon(epsilon: Any, owner: str) -> None:
@@ -244,10 +251,9 @@ def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
     return pd.DataFrame(out)
 
 
-def made_by(protector: Any, table: Table) -> dict[str, Any]:
+def made_by(protector: Any) -> dict[str, Any]:
     """How an answer was made, without the seed and the schema's digest: types and labels may come from rows."""
-    made = unseeded(provenance("protector", protector, table))
-    return {name: value for name, value in made.items() if name != "schema"}
+    return unseeded(provenance("protector", protector))
 
 
 def frozen(protector: Any) -> str:

@@ -124,7 +124,7 @@ def _probe(grid: Grid, schema: Schema, model: Any, owner: str) -> Table:
 def _labels(schema: Schema, model: Any, owner: str) -> list[Any]:
     if schema.target is None:
         raise SchemaError(f"{owner} needs a target column: declare one with target='...' or in the schema.")
-    declared = schema[schema.target].values
+    declared = schema[schema.target].public if schema[schema.target].type != "numeric" else None
     own = getattr(model, "classes_", None)
     if declared is None and (own is None or np.ndim(own) != 1):
         raise SchemaError(

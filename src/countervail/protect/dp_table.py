@@ -89,24 +89,24 @@ class DPTable(TableProtector):
         check_epsilon(self.epsilon, self._owner)
         check_table(table, self._owner)
         self._learn(table)
-        self.table_, self.fitted_as_ = table, frozen(self)
+        self.table_, self.schema_, self.fitted_as_ = table, table.schema, frozen(self)
         return self
 
     def protect(self, rows: Rows) -> Release:
-        """The noisy copy of the fitted table; always the same draw."""
+        """The noisy copy of the fitted table; always the same draw (a pickle holds nothing else of the table)."""
         check_is_fitted(self, "table_")
         check_unchanged(self)
-        if rows is not self.table_:
+        if self.table_ is not None and rows is not self.table_:
             hint = "Fit to the rows that are to be protected: each draw of noise costs the budget."
             raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
-        schema = Schema(tuple(c for c in self.table_.schema if c.name in self.noisy_.columns))
+        schema = Schema(tuple(c for c in self.schema_ if c.name in self.noisy_.columns))
         return Release(
             Regions((), len(self.noisy_)),
             np.arange(len(self.noisy_)),
             self.noisy_.copy(),
             schema,
             self.guarantee(),
-            made_by(self, self.table_),
+            made_by(self),
             (_NOISY, *((SEEDED,) if self.random_state is not None else ())),
             audit=self.table_,
         )
@@ -115,7 +115,7 @@ class DPTable(TableProtector):
         """The noisy rows with the model's decisions about them as target: a table for any explainer."""
         check_is_fitted(self, "table_")
         check_unchanged(self)
-        schema = self.table_.schema
+        schema = self.schema_
         public = self._public(model)
         kept = tuple(c for c in schema if c.role != "identifier")
         target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
@@ -128,7 +128,7 @@ class DPTable(TableProtector):
         return replace(
             answers,
             guarantee=self.guarantee(),
-            provenance=made_by(self, self.table_) | {"explainer": dict(answers.provenance)},
+            provenance=made_by(self) | {"explainer": dict(answers.provenance)},
             caveats=(*answers.caveats, *((SEEDED,) if self.random_state is not None else ())),
             audit=self.table_,
         )
@@ -152,7 +152,13 @@ class DPTable(TableProtector):
         self.noisy_ = self.grid_.frame(noisy[choose(1, len(noisy), len(noisy), words)[0]])
 
     def _public(self, model: Any) -> Public:
-        return Public.of(self.grid_, self.table_.schema, model, self._owner)
+        return Public.of(self.grid_, self.schema_, model, self._owner)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if "table_" in state:
+            state["table_"] = None
+        return state
 
     def _assign(self, frame: pd.DataFrame | None) -> NoReturn:
         raise NotImplementedError("a noisy table has no classes of equal rows")

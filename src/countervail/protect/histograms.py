@@ -40,7 +40,8 @@ class PrivateHistograms(PrivateExplainer):
     Notes
     -----
     *Threat model*: as for :class:`PrivateNeighbours`, and the adversary may ask without limit. Columns are drawn
-    independently, so answers are less plausible than noisy neighbours at a large epsilon.
+    independently, so answers are less plausible than noisy neighbours at a large epsilon. A pickle holds the noisy
+    counts and not the table.
 
     References
     ----------
@@ -56,6 +57,7 @@ class PrivateHistograms(PrivateExplainer):
     """
 
     name: ClassVar[str] = "private-histograms"
+    keeps_draw: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -104,8 +104,12 @@ class NoisyCounterfactual(PrivateExplainer):
         # time then depends on the declaration, not on somebody's missing value.
         frame = grid.frame(codes).assign(**{str(table.target.name): table.target.to_numpy(copy=True)})
         kept = tuple(c for c in table.schema if c.role != "identifier")
-        inner = clone(self.explainer) if self.explainer is not None else self._default()
-        self.explainer_ = inner.fit(Table(frame, Schema(kept, table.schema.favourable)), model)
+        given = self.explainer if self.explainer is not None else self._default()
+        clone(given).fit(self.public_.probe, model)  # what is wrong with the explainer itself shows here
+        try:
+            self.explainer_ = clone(given).fit(Table(frame, Schema(kept, table.schema.favourable)), model)
+        except Exception:  # noqa: BLE001 -- this failure may depend on the table, so it must not show
+            self.explainer_ = None
 
     def _default(self) -> NICE:
         reward: Any = "sparsity" if self.public_.decision.has_scores else "none"
@@ -131,6 +135,8 @@ class NoisyCounterfactual(PrivateExplainer):
         """The explainer's counterfactuals on the grid; a public record for each that it does not give."""
         grid = self.public_.grid
         out = np.tile(grid.default, (len(frame), 1))
+        if self.explainer_ is None:
+            return out
         frame = frame.reset_index(drop=True)
         try:
             answers = self.explainer_.explain(frame)
