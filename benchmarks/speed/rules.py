@@ -30,7 +30,7 @@ from threadpoolctl import threadpool_limits
 import countervail as cv
 from countervail.core.stats import clopper_pearson
 from countervail.rules import Inducer
-from countervail.rules import _kernels as kernels
+from countervail.rules._grow import induce
 from countervail.rules.learning import value_table
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "rules.json"
@@ -131,7 +131,7 @@ def tried(frame: pd.DataFrame, y: Any) -> int:
     found = 0
     for c in range(3):
         inside, bad = inducer.lower(1 << c)
-        found += len(kernels.induce(inducer.table.coded, inside, inside, bad)[0]) - 1
+        found += len(induce(inducer.table.coded, inside, inside, bad)[0]) - 1
     return found
 
 

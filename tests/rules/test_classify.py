@@ -16,8 +16,7 @@ from sklearn.model_selection import cross_val_score
 import countervail as cv
 from countervail.core.errors import CountervailError, ParameterError, SchemaError
 from countervail.rules import Inducer
-from countervail.rules._votes import conditions, matches, votes
-from countervail.rules.induce import inside_rule
+from countervail.rules._votes import conditions, votes
 
 
 @given(decision_tables(), st.lists(st.tuples(st.integers(-1, 5), st.integers(-1, 5), st.integers(-1, 3)), max_size=5))
@@ -27,18 +26,10 @@ def test_votes_follow_the_definition(table, asked):
     x[x < 0] = np.nan
     x[:, 2] = np.where(np.isnan(x[:, 2]) | (x[:, 2] >= len(table.attributes[2].known)), -1, x[:, 2])
     weight = (rules.support * rules.specificity).astype(float)
-    found = votes(x, conditions(rules), weight, rules.conclusions, len(table.classes))
+    found = votes(x.T.copy(), conditions(rules), weight, rules.conclusions, len(table.classes))
     expected = lers(ours(rules), x, table.attributes, len(table.classes))
     assert found.shape == (len(x), len(table.classes))
     assert np.allclose(found, expected.reshape(found.shape))
-
-
-@given(decision_tables())
-def test_matching_rows_are_those_inside_a_rule(table):
-    rules = Inducer(table).imprecise()
-    found = matches(table.low.T.copy(), conditions(rules))
-    for r in range(len(rules)):
-        assert (found[r] == inside_rule(rules, r, table)).all()
 
 
 def test_rules_read_as_sentences_and_as_a_frame():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rules_twin import Rows, agreed, decision_tables, imprecise, lower, ours, plain, supported, unions
 
 import countervail as cv
-from countervail.rules import Inducer, ValueTable
+from countervail.rules import Inducer, ValueTable, _bits, _grow
 from countervail.rules.induce import SEMANTICS, concluded, covered, inside_rule
 from countervail.rules.learning import value_table
 
@@ -20,6 +20,26 @@ def test_kernels_find_the_rules_of_the_slow_twin(table, semantics):
     rows, inducer = Rows(table), Inducer(table, semantics)
     assert ours(inducer.precise()) == plain(unions(rows, 1, semantics), table.attributes)
     assert ours(inducer.imprecise()) == plain(imprecise(rows, semantics), table.attributes)
+
+
+@given(TABLES, st.sampled_from(SEMANTICS), st.data())
+def test_bits_and_lists_give_the_same_rules(table, semantics, data):
+    inducer = Inducer(table, semantics)
+    for union in range(1, 1 << len(table.classes)):
+        inside, bad = inducer.lower(union)
+        goal = inside & np.array(data.draw(st.lists(st.booleans(), min_size=len(inside), max_size=len(inside))))
+        for mine, other in zip(
+            _bits.induce(table.coded, goal, inside, bad), _grow.induce(table.coded, goal, inside, bad)
+        ):
+            assert np.array_equal(mine, other)
+
+
+def test_bits_are_used_where_columns_have_few_values():
+    rng = np.random.default_rng(0)
+    few, many = rng.integers(0, 5, (500, 4)), rng.normal(size=(500, 4))
+    label = np.where(few[:, 0] + few[:, 1] > 4, "a", "b")
+    assert _bits.fits(value_table(pd.DataFrame(few).add_prefix("c"), label, None, "test").coded)
+    assert not _bits.fits(value_table(pd.DataFrame(many).add_prefix("c"), label, None, "test").coded)
 
 
 @given(TABLES, st.integers(2, 4), st.sampled_from(SEMANTICS))

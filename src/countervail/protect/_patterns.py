@@ -32,13 +32,16 @@ class Choice:
 
 def choose(table: ValueTable, rules: Rules, k: int, objects: Objects) -> list[Choice | None]:
     """What every row's patterns are made of; None where no rule covers the row."""
-    inside = np.array([inside_rule(rules, r, table) for r in range(len(rules))]).reshape(len(rules), len(table))
     order = _by_content(table)
-    supporters = [order[inside[r, order]] for r in range(len(rules))]
+    supporters = [order[inside_rule(rules, r, table)[order]] for r in range(len(rules))]
+    # The rules of each row, one after the other: as long as the supports together, never rules x rows.
+    told = np.concatenate(supporters)
+    named = np.repeat(np.arange(len(rules)), [len(s) for s in supporters])[np.argsort(told, kind="stable")]
+    at = np.concatenate([[0], np.cumsum(np.bincount(told, minlength=len(table)))])
     settled: dict[tuple[int, ...], tuple[int, ...]] = {}
     out: list[Choice | None] = []
     for row in range(len(table)):
-        matching = tuple(np.flatnonzero(inside[:, row]).tolist())
+        matching = tuple(named[at[row] : at[row + 1]].tolist())
         if not matching:
             out.append(None)
             continue

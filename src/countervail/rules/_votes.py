@@ -42,50 +42,53 @@ def conditions(rules: Rules) -> Conditions:
 
 
 @njit(cache=True, nogil=True)
-def met(x: F, row: int, c: Conditions, i: int) -> bool:
+def _met(x: F, row: int, c: Conditions, i: int) -> bool:
     """Whether a row meets a condition; an unknown value (-1 or NaN) meets none."""
-    value = x[row, c.attribute[i]]
+    value = x[c.attribute[i], row]
     if c.start[i] < 0:
         return c.low[i] <= value <= c.high[i]
     return value >= 0 and c.member[c.start[i] + int(value)]
 
 
 @njit(cache=True, nogil=True)
-def votes(x: F, c: Conditions, weight: F, conclusions: NDArray[np.uint64], classes: int) -> F:
-    """LERS: the weights of all matching rules for each class; of partly matching ones where none matches."""
-    out = np.zeros((len(x), classes))
-    n = len(c.at) - 1
-    for row in range(len(x)):
-        matched = False
-        for partly in (False, True):
-            if partly and matched:
-                break
-            for r in range(n):
-                hits = 0
-                for i in range(c.at[r], c.at[r + 1]):
-                    if met(x, row, c, i):
-                        hits += 1
-                    elif not partly:
-                        break
-                size = c.at[r + 1] - c.at[r]
-                if hits == 0 or (hits < size and not partly):
-                    continue
-                matched = True
-                for k in range(classes):
-                    if (conclusions[r] >> np.uint64(k)) & np.uint64(1):
-                        out[row, k] += weight[r] * hits / size
-    return out
+def _matching(x: F, c: Conditions, r: int, rows: I) -> I:
+    """The rows that meet all conditions of a rule."""
+    for i in range(c.at[r], c.at[r + 1]):
+        met, values = np.empty(len(rows), np.bool_), x[c.attribute[i]]
+        if c.start[i] < 0:
+            low, high = c.low[i], c.high[i]
+            for j in range(len(rows)):
+                met[j] = (low <= values[rows[j]]) & (values[rows[j]] <= high)
+        else:
+            for j in range(len(rows)):
+                value = int(values[rows[j]])
+                met[j] = value >= 0 and c.member[c.start[i] + value]
+        rows = rows[met]
+    return rows
 
 
 @njit(cache=True, nogil=True)
-def matches(x: F, c: Conditions) -> NDArray[np.bool_]:
-    """Rule x row: which rows meet all conditions."""
-    n = len(c.at) - 1
-    out = np.ones((n, len(x)), np.bool_)
-    for r in range(n):
-        for row in range(len(x)):
+def votes(x: F, c: Conditions, weight: F, conclusions: NDArray[np.uint64], classes: int) -> F:
+    """LERS: the weights of all matching rules for each class; of partly matching ones where none matches.
+
+    `x` is attribute x row.
+    """
+    out = np.zeros((x.shape[1], classes))
+    matched = np.zeros(x.shape[1], np.bool_)
+    everyone = np.arange(x.shape[1])
+    for r in range(len(c.at) - 1):
+        rows = _matching(x, c, r, everyone)
+        if c.at[r] < c.at[r + 1]:
+            matched[rows] = True
+            for k in range(classes):
+                if (conclusions[r] >> np.uint64(k)) & np.uint64(1):
+                    out[rows, k] += weight[r]
+    for row in np.flatnonzero(~matched):
+        for r in range(len(c.at) - 1):
+            hits = 0
             for i in range(c.at[r], c.at[r + 1]):
-                if not met(x, row, c, i):
-                    out[r, row] = False
-                    break
+                hits += _met(x, row, c, i)
+            for k in range(classes):
+                if hits > 0 and (conclusions[r] >> np.uint64(k)) & np.uint64(1):
+                    out[row, k] += weight[r] * hits / (c.at[r + 1] - c.at[r])
     return out

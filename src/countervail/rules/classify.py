@@ -64,7 +64,9 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "rules_")
         rows = coded_rows(frame_of(X, type(self).__name__), self.rules_.attributes, type(self).__name__)
         weight = (self.rules_.support * self.rules_.specificity).astype(float)
-        cast: Floats = votes(rows, conditions(self.rules_), weight, self.rules_.conclusions, len(self.classes_))
+        cast: Floats = votes(
+            np.ascontiguousarray(rows.T), conditions(self.rules_), weight, self.rules_.conclusions, len(self.classes_)
+        )
         cast[cast.sum(axis=1) == 0] = self.shares_
         return np.round(cast, 9)
 

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from countervail.core.errors import bad_parameter
+from countervail.rules import _bits, _grow
 from countervail.rules import _kernels as kernels
 from countervail.rules import _row_kernels as rows
 from countervail.rules.ruleset import Rules
@@ -46,12 +47,13 @@ class Inducer:
 
     def cover(self, unions: Iterable[int], goal: Bools | None = None) -> Rules:
         """MLEM2: for each union of classes, minimal rules that conclude it and together cover the goal."""
+        induce = _bits.induce if _bits.fits(self.table.coded) else _grow.induce
         sizes, conditions, conclusions = [], [np.zeros((0, 3), dtype=np.int64)], []
         for union in unions:
             inside, bad = self.lower(union)
             wanted = inside if goal is None else inside & goal
             if wanted.any():
-                at, found = kernels.induce(self.table.coded, wanted, inside, bad)
+                at, found = induce(self.table.coded, wanted, inside, bad)
                 kept = kernels.needed(self.table.coded, at, found, wanted)
                 conditions.append(found[np.repeat(kept, np.diff(at))])
                 sizes += np.diff(at)[kept].tolist()
