@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+TOOLS  := $(VENV)/.tools
 
 .PHONY: demo test lint types layers unit audit bench lock clean
 
@@ -11,36 +12,41 @@ demo: $(READY)
 
 test: lint types layers unit
 
-lint: $(READY)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(TOOLS)
 	$(BIN)/mypy
 
-layers: $(READY)
+layers: $(TOOLS)
 	$(BIN)/lint-imports
 
-unit: $(READY)
+unit: $(TOOLS)
 	$(BIN)/python -m pytest -q -n 2
 
 # Epsilon measured from outside, on the full grid; some minutes.
-audit: $(READY)
+audit: $(TOOLS)
 	$(BIN)/python benchmarks/studies/dp_audit.py
 
-bench: $(READY)
+bench: $(TOOLS)
 	$(BIN)/python benchmarks/speed/nice.py
 	$(BIN)/python benchmarks/speed/cfk.py --grasp-rows 20 --million
 	$(BIN)/python benchmarks/speed/mondrian.py
 
 # After an upgrade that passes `make test`: write down what was tested.
-lock: $(READY)
-	$(BIN)/pip freeze --exclude-editable > constraints.txt
+lock: $(TOOLS)
+	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	touch $(READY)
+
+# What tests need beyond the product: the tools, and every extra.
+$(TOOLS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,gan,lightgbm]"
+	touch $(TOOLS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis countervail-demo
