@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from countervail import data as data
-from countervail.core.errors import BudgetError, CountervailError, PrivacyWarning, SchemaError
+from countervail.core.errors import BudgetError, CountervailError, LedgerError, PrivacyWarning, SchemaError
 from countervail.core.explanation import Explanation, Explanations
 from countervail.core.guarantee import (
     AllOf,
@@ -25,7 +25,10 @@ from countervail.data.load import load
 if TYPE_CHECKING:
     from countervail import attack as attack
     from countervail import measure as measure
+    from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
+    from countervail import study as study
     from countervail.explain import NICE as NICE
+    from countervail.ledger import Ledger as Ledger
     from countervail.protect import CFK as CFK
     from countervail.protect import DPTable as DPTable
     from countervail.protect import KCommonPatterns as KCommonPatterns
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from countervail.protect import NoisyCounterfactual as NoisyCounterfactual
     from countervail.protect import PrivateHistograms as PrivateHistograms
     from countervail.protect import PrivateNeighbours as PrivateNeighbours
+    from countervail.protect import published as published
     from countervail.rules import LERS as LERS
     from countervail.rules import MLEM2 as MLEM2
 
@@ -40,8 +44,10 @@ if TYPE_CHECKING:
 _LATER = {
     "CFK": "countervail.protect",
     "DPTable": "countervail.protect",
+    "DifferentialInferenceTest": "countervail.attack",
     "KCommonPatterns": "countervail.protect",
     "LERS": "countervail.rules",
+    "Ledger": "countervail.ledger",
     "MLEM2": "countervail.rules",
     "Mondrian": "countervail.protect",
     "NICE": "countervail.explain",
@@ -50,6 +56,8 @@ _LATER = {
     "PrivateNeighbours": "countervail.protect",
     "attack": "countervail.attack",
     "measure": "countervail.measure",
+    "published": "countervail.protect.published",
+    "study": "countervail.study",
 }
 
 __all__ = [
@@ -62,6 +70,7 @@ __all__ = [
     "Column",
     "CountervailError",
     "DPTable",
+    "DifferentialInferenceTest",
     "DifferentialPrivacy",
     "Explanation",
     "Explanations",
@@ -70,6 +79,8 @@ __all__ = [
     "KCommonPatterns",
     "KCommonality",
     "LDiversity",
+    "Ledger",
+    "LedgerError",
     "Mondrian",
     "NoGuarantee",
     "NoisyCounterfactual",
@@ -88,6 +99,8 @@ __all__ = [
     "data",
     "load",
     "measure",
+    "published",
+    "study",
 ]
 
 

@@ -41,7 +41,10 @@ def test_numbers_match_their_spelling():
     ("text", "message"),
     [
         ("a;x;*\nb;*\n", "same number of levels"),
-        ("a;;*\n", "1 empty field"),
+        ("a;;*\n", "hole: no name at level 1 above 'a'"),
+        ("a;x;*\n;x;*\n", "hole: no name at level 0 below 'x'"),
+        ("a;x;y;*\nb;y;x;*\n", "cycle: 'x' under 'y' under 'x'"),
+        ("a;x;*\nb;a;*\nx;b;*\n", "cycle: 'a' under 'x' under 'b' under 'a'"),
         ("a;x;*\na;y;*\n", "value of the hierarchy of 'job' has two different parents"),
         ("a;x;p;*\nb;x;q;*\n", "group at level 1 .* two different parents"),
         ("", "is empty"),

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import countervail as cv
+from countervail.core.errors import ParameterError
 from countervail.report.trade_off import trade_off
 from countervail.testing import small_model, small_table
 
@@ -44,6 +45,30 @@ def test_invalid_answers_count_as_answers_but_not_as_correct(plain):
     wrong = int((asked & (np.arange(len(back)) % 2 == 0)).sum())
     assert q.correctness.n == asked.sum() and q.correctness.value == pytest.approx(1 - wrong / asked.sum())
     assert q.dist_rec.mean.value < cv.measure.private_quality(plain, small_model).dist_rec.mean.value
+
+
+def test_the_quick_figures_are_the_slow_ones():
+    made = cv.NoisyCounterfactual(20.0, random_state=0).fit(small_table(), small_model)
+    answers = made.explain(small_table(30, seed=1))
+    quick = cv.measure.answer_figures(answers, small_model, neighbours=3)
+    rows = small_table().features.reset_index(drop=True)
+    spans = {n: float(rows[n].max() - rows[n].min()) for n in ("age", "income")}
+
+    def away(a, b):
+        total = sum(abs(float(a[n]) - float(b[n])) / spans[n] for n in spans) + sum(
+            a[n] != b[n] for n in ("city", "ill")
+        )
+        return total + abs(["low", "mid", "high"].index(a["level"]) - ["low", "mid", "high"].index(b["level"])) / 2
+
+    for i, row in enumerate(quick.row):
+        x, y = (f.iloc[int(row)].to_dict() for f in (answers.factuals, answers.counterfactuals))
+        near = sorted(away(y, r) for r in rows.to_dict("records"))
+        assert quick.dist_rec[i] == pytest.approx(away(x, y))
+        assert quick.d_min[i] == pytest.approx(near[0]) and quick.plaus_prox[i] == pytest.approx(np.mean(near[:3]))
+        assert quick.matches[i] == sum(d == 0 for d in near)
+        assert quick.correct[i] == (answers.before.iloc[int(row)] != answers.after.iloc[int(row)])
+    with pytest.raises(ParameterError, match="'neighbours' parameter of answer_figures"):
+        cv.measure.answer_figures(answers, small_model, neighbours=0)
 
 
 def test_duplicates_are_counted(plain):

@@ -264,7 +264,81 @@ class Twin:
             result += self.loss(self.values(rows, j), j)
         return result
 
+    def bits(self, parts: list[list[int]]) -> float:
+        total = sum(self.weight(part) for part in parts)
+        return -math.fsum(self.weight(p) / total * math.log2(self.weight(p) / total) for p in parts)
+
+    def worth(self, rows: list[int], left: set[int], j: int, parts: list[list[int]]) -> float:
+        """Loss saved per root of bits: on the other attributes by the cut, on this one by a division into parts."""
+        saved = 0.0
+        for i in range(self.q):
+            halves = [[r for r in rows if (int(self.table.codes[r, j]) in left) == side] for side in (True, False)]
+            now = parts if i == j else halves
+            saved += self.weight(rows) * self.loss(self.values(rows, i), i)
+            saved -= sum(self.weight(part) * self.loss(self.values(part, i), i) for part in now)
+        return saved / math.sqrt(self.bits(parts))
+
+    def named_cuts(self, rows: list[int], j: int) -> Iterator[tuple[set[int], float]]:
+        """Cuts of a column whose classes are named by groups, with what they are worth."""
+        above, previous = self.data.ancestors[self.data.tree_of[j]], 1
+        for level in range(LEVELS - 2, -1, -1):
+            groups: dict[int, list[int]] = {}
+            for r in rows:
+                groups.setdefault(int(above[self.table.codes[r, j], level]), []).append(r)
+            if len(groups) == previous:
+                continue
+            previous = len(groups)
+            ranked = sorted(groups, key=lambda g: (-self.weight(groups[g]), g))
+            items = [self.values(groups[g], j) for g in ranked]
+            if self.admissible(rows, items[0], j):
+                yield items[0], self.carried_through(rows, [groups[g] for g in ranked], items[0], j)
+            for left in self.prefixes(rows, items, j):
+                if self.admissible(rows, left, j):
+                    halves = [[r for r in rows if (int(self.table.codes[r, j]) in left) == s] for s in (True, False)]
+                    if left != items[0]:
+                        yield left, self.worth(rows, left, j, halves)
+                    break
+
+    def carried_through(self, rows: list[int], parts: list[list[int]], left: set[int], j: int) -> float:
+        alone = 0
+        while alone < len(parts) and twin_fits(self.histogram(parts[alone]), self.rules):
+            alone += 1
+        while 0 < alone < len(parts) and not twin_fits(self.histogram(sum(parts[alone:], [])), self.rules):
+            alone -= 1
+        pool = sum(parts[alone:], [])
+        after = [*parts[:alone], pool] if pool else parts
+        halves = [parts[0], sum(parts[1:], [])]
+        worth = self.worth(rows, left, j, halves)
+        return max(worth, self.worth(rows, left, j, after)) if len(after) > 1 else worth
+
+    def named_split(self, rows: list[int]) -> tuple[list[int], list[int]] | None:
+        best, best_worth, best_attribute = None, -math.inf, -1
+        open_attributes = [j for j in range(self.q) if len(self.values(rows, j)) > 1]
+        for j in open_attributes:
+            if self.data.kind[j] == TREE:
+                found = list(self.named_cuts(rows, j))
+            else:
+                left = self.best_cut(rows, j)
+                halves = [[r for r in rows if (int(self.table.codes[r, j]) in (left or ())) == s] for s in (True, False)]
+                found = [] if left is None else [(left, self.worth(rows, left, j, halves))]
+            for left, worth in found:
+                if worth > best_worth + 1e-12:
+                    best, best_worth, best_attribute = left, worth, j
+        if best is None:
+            for j in [j for j in open_attributes if self.data.kind[j] == TREE]:
+                left = self.best_cut(rows, j)
+                halves = [[r for r in rows if (int(self.table.codes[r, j]) in (left or ())) == s] for s in (True, False)]
+                if left is not None and (worth := self.worth(rows, left, j, halves)) > best_worth + 1e-12:
+                    best, best_worth, best_attribute = left, worth, j
+                    break
+        if best is None:
+            return None
+        inside = [r for r in rows if int(self.table.codes[r, best_attribute]) in best]
+        return inside, [r for r in rows if r not in set(inside)]
+
     def split(self, rows: list[int]) -> tuple[list[int], list[int]] | None:
+        if self.gain and self.data.tree_loss and (self.data.tree_of >= 0).any():
+            return self.named_split(rows)
         open_attributes = [j for j in range(self.q) if len(self.values(rows, j)) > 1]
         if not self.gain:
             open_attributes.sort(key=lambda j: -self.loss(self.values(rows, j), j))

@@ -37,11 +37,12 @@ def value_sets(release: Published) -> Regions:
             return Regions((), 0)
         return Regions.from_cells(shown.astype(object).to_dict("records"), release.schema)  # type: ignore[arg-type]
     rows: Regions = release.regions[release.groups]
-    plain = [_points(release.others[n], str(n), release.schema) for n in release.others.columns]
+    plain = [plain_axis(release.others[n], str(n), release.schema) for n in release.others.columns]
     return Regions((*rows.axes, *plain), len(rows))
 
 
-def _points(values: pd.Series, name: str, schema: Schema) -> Axis:
+def plain_axis(values: pd.Series, name: str, schema: Schema) -> Axis:
+    """A column that is shown plainly, as sets of one value."""
     if schema[name].type == "numeric" and not values.isna().any():
         numbers = values.to_numpy(dtype=float)
         return Range(name, numbers, numbers)

@@ -11,7 +11,11 @@ from countervail.cli._common import err
 from countervail.cli.anonymize import anonymize
 from countervail.cli.check import check
 from countervail.cli.demo import demo
+from countervail.cli.dit import dit
 from countervail.cli.explain import explain
+from countervail.cli.hierarchy import hierarchy
+from countervail.cli.ledger import ledger
+from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
@@ -25,8 +29,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (demo, schema, risk, explain, anonymize, check, rules):
+for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit):
     app.command()(command)
+app.add_typer(ledger)
 
 
 def main() -> None:

@@ -25,6 +25,10 @@ SchemaFile = Annotated[
     Path,
     typer.Option("--schema", "-s", help="Schema file; `countervail schema DATA` proposes one.", show_default=False),
 ]
+LedgerOption = Annotated[
+    Path | None, typer.Option("--ledger", help="Count this release in a ledger (`countervail ledger create`).")
+]
+DatasetOption = Annotated[str | None, typer.Option("--dataset", help="With --ledger: whose ledger it must be.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -55,6 +59,17 @@ def progress(what: str, *, quiet: bool = False) -> Iterator[Report]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def open_ledger(path: Path | None, dataset: str | None, edition: str = "") -> Any:
+    """The ledger to count in, if one is given; whose it is must be said."""
+    if path is None:
+        return None
+    if dataset is None:
+        raise ParameterError("--ledger needs --dataset: say whose ledger it must be, so that no other is taken.")
+    from countervail.ledger import Ledger
+
+    return Ledger.open(path, dataset, edition)
+
+
 def check_ending(path: Path | None, endings: tuple[str, ...]) -> None:
     """Refuse an output name before any work is done."""
     if path is not None and not path.name.endswith(endings):
@@ -63,3 +78,14 @@ def check_ending(path: Path | None, endings: tuple[str, ...]) -> None:
         raise ParameterError(f"The output file '{path.name}' is a folder. Name a file in it.")
     if path is not None and not path.parent.is_dir():
         raise ParameterError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")
+
+
+def numbers(text: str, option: str) -> list[float]:
+    """Numbers with commas between them."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            f"{option} takes numbers with commas between them, such as 2,5,10. Got '{text}'."
+        ) from None
+    return [int(x) if x.is_integer() else x for x in found]

@@ -2,54 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from countervail.core.composition import composed_epsilon
 from countervail.core.errors import SchemaError
-from countervail.core.explanation import Explanations
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee
-from countervail.core.protocols import Progress
-from countervail.core.table import Rows, Table
 
 PRIVATE = ("private-neighbours", "noisy-counterfactual", "private-histograms", "dp-table")
 _DELTA = 1e-6
 
 
-@dataclass
-class _FromNoisyTable:
-    """A noisy table, and NICE on it: fitted and asked as the other methods are."""
-
-    noisy: Any
-    target: Any
-
-    def fit(self, table: Table, model: Any) -> Self:
-        """Draw the noisy table."""
-        self.noisy.fit(table)
-        self._model = model
-        return self
-
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain from the noisy table alone."""
-        from countervail.explain import NICE
-
-        has_scores = hasattr(self._model, "predict_proba")
-        inner = NICE("sparsity" if has_scores else "none", target=self.target)
-        answers: Explanations = self.noisy.explain(rows, self._model, inner)
-        return answers
-
-
-def private_explainer(method: str, epsilon: float, neighbours: int, missing: list[str], target: Any) -> Any:
+def private_explainer(
+    method: str, epsilon: float, neighbours: int, missing: list[str], target: Any, ledger: Any = None
+) -> Any:
     """The protector of this name."""
     from countervail.protect import DPTable, NoisyCounterfactual, PrivateHistograms, PrivateNeighbours
+    from countervail.study.mechanisms import FromNoisyTable
 
     if method == "private-neighbours":
-        return PrivateNeighbours(epsilon, neighbours=neighbours, missing=missing, target=target)
+        return PrivateNeighbours(epsilon, neighbours=neighbours, missing=missing, target=target, ledger=ledger)
     if method == "private-histograms":
-        return PrivateHistograms(epsilon, neighbours=neighbours, missing=missing, target=target)
+        return PrivateHistograms(epsilon, neighbours=neighbours, missing=missing, target=target, ledger=ledger)
     if method == "noisy-counterfactual":
-        return NoisyCounterfactual(epsilon, missing=missing, target=target)
-    return _FromNoisyTable(DPTable(epsilon, missing=missing), target)
+        return NoisyCounterfactual(epsilon, missing=missing, target=target, ledger=ledger)
+    return FromNoisyTable(DPTable(epsilon, missing=missing, ledger=ledger), target)
 
 
 def check_private(rows: Any, model: Any) -> list[str]:
@@ -78,10 +54,8 @@ def meaning(promise: Guarantee) -> list[str]:
         f"person's record."
     ]
     if once:
-        return [
-            *lines,
-            "The budget was spent once: 100 or 1,000 queries cost nothing more, another run costs it again.",
-        ]
+        again = "another run costs it again" if promise.budget is None else "another run takes the same draw"
+        return [*lines, f"The budget was spent once: 100 or 1,000 queries cost nothing more, {again}."]
     for n in (100, 1000):
         total, likely = promise.epsilon * n, composed_epsilon(promise.epsilon, n, _DELTA)
         lines.append(

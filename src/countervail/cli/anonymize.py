@@ -8,7 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.cli._common import (
+    AsJson,
+    Data,
+    DatasetOption,
+    LedgerOption,
+    SchemaFile,
+    check_ending,
+    err,
+    open_ledger,
+    progress,
+    say,
+    say_json,
+)
+from countervail.cli._sweep import compare_k
 from countervail.core.errors import ParameterError
 from countervail.core.files import ENDINGS
 from countervail.core.release import Release
@@ -46,10 +59,25 @@ class Labels(StrEnum):
     hierarchy = "hierarchy"
 
 
+class Mode(StrEnum):
+    """Whether rows of equal value may be parted."""
+
+    strict = "strict"
+    relaxed = "relaxed"
+
+
+class Encoding(StrEnum):
+    """How a model reads released cells."""
+
+    midpoint = "midpoint"
+    bounds = "bounds"
+    tf = "tf"
+
+
 def anonymize(
     data: Data,
     schema: SchemaFile,
-    output: Annotated[Path, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.", show_default=False)],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     method: Annotated[Method, typer.Option(help="How the table is protected.")] = Method.mondrian,
     k: Annotated[int, typer.Option(help="People who share every published combination, at least.", min=1)] = 10,
     l: Annotated[float | None, typer.Option("--l", help="Diversity of the sensitive column.")] = None,  # noqa: E741
@@ -60,8 +88,14 @@ def anonymize(
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
     labels: Annotated[Labels, typer.Option(help="What a class is called.")] = Labels.tight,
+    mode: Annotated[Mode, typer.Option(help="Whether rows of equal value may be parted.")] = Mode.strict,
+    suppress: Annotated[float, typer.Option(help="Share of rows that may be left out to spare the others.")] = 0.0,
     by_class: Annotated[bool, typer.Option("--by-class", help="Cut each class of the target on its own.")] = False,
+    sweep: Annotated[str | None, typer.Option(help="Compare several k instead of writing: k=2,5,10,20.")] = None,
+    encoding: Annotated[Encoding, typer.Option(help="Of --sweep: how a model reads cells.")] = Encoding.midpoint,
     report: Annotated[Path | None, typer.Option(help="Write a page with pictures here (.html).")] = None,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Anonymise a table: quasi-identifiers become ranges and sets, identifiers are dropped, rows are shuffled.
@@ -69,31 +103,46 @@ def anonymize(
     The promise is counted anew on what is about to be written; a table that breaks it is not written.
 
     Example: `countervail anonymize people.csv --schema people.toml --k 10 --l 3 --sensitive illness -o public.csv`
+
+    Which k? `countervail anonymize people.csv --schema people.toml --sweep k=2,5,10,20 --report which-k.html`
     """
     from countervail.protect import Mondrian
 
     check_ending(output, ENDINGS)
     check_ending(report, (".html",))
-    if method is Method.k_common:
-        given = {"l": l, "t": t, "sensitive": sensitive, "hierarchies": hierarchies, "report": report}
+    if sweep is not None and (output is not None or ledger is not None or method is not Method.mondrian):
+        raise ParameterError(
+            "--sweep compares Mondrian at several k and releases nothing: no --output, --ledger, --method."
+        )
+    if output is None and sweep is None:
+        raise ParameterError("Name the file to write with --output, or compare several k with --sweep k=2,5,10,20.")
+    if method is Method.k_common and output is not None:
+        given = {"l": l, "t": t, "sensitive": sensitive, "hierarchies": hierarchies, "report": report, "ledger": ledger}
         _patterns(data, schema, output, k, [n for n, v in given.items() if v is not None], as_json)
+        return
+    protector = Mondrian(
+        k,
+        l=l,
+        t=t,
+        mode=mode.value,
+        diversity=diversity.value,
+        c=c,
+        closeness=closeness.value,
+        sensitive=sensitive,
+        hierarchies=hierarchies,
+        labels=labels.value,
+        by_class=by_class,
+        suppress=suppress,
+        ledger=open_ledger(ledger, dataset),
+    )
+    if output is None:
+        compare_k(Table.read(data, schema), protector, sweep or "", encoding.value, report, as_json)
         return
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
         table = Table.read(data, schema)
         tick(1, 4)
-        protector = Mondrian(
-            k,
-            l=l,
-            t=t,
-            diversity=diversity.value,
-            c=c,
-            closeness=closeness.value,
-            sensitive=sensitive,
-            hierarchies=hierarchies,
-            labels=labels.value,
-            by_class=by_class,
-        ).fit(table)
+        protector.fit(table)
         tick(2, 4)
         release = protector.protect(table)
         tick(3, 4)

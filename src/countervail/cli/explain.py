@@ -9,9 +9,21 @@ from typing import Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.cli._common import (
+    AsJson,
+    Data,
+    DatasetOption,
+    LedgerOption,
+    SchemaFile,
+    check_ending,
+    err,
+    open_ledger,
+    progress,
+    say,
+    say_json,
+)
 from countervail.cli._private import PRIVATE, check_private, meaning, private_explainer
-from countervail.core.errors import SchemaError
+from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files import read_frame, write_frame, write_text
 from countervail.core.table import Table
@@ -81,6 +93,9 @@ def explain(
     allow_pickle: Annotated[
         bool, typer.Option(help="Open the model even if it is a pickle (it can run code).")
     ] = False,
+    ledger: LedgerOption = None,
+    dataset: DatasetOption = None,
+    edition: Annotated[str, typer.Option(help="With --ledger: name of the state of data and model.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Explain decisions by counterfactuals: what would have to be different for another outcome.
@@ -88,9 +103,15 @@ def explain(
     By default they are k-anonymous. Plain ones (`--method nice`) are other people's records: do not hand them out.
 
     Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops --k 10 -o out.html`
+
+    With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
+    --method private-neighbours --epsilon 0.1 --ledger people.ledger --dataset "customers 2026"`
     """
     check_ending(output, ENDINGS)
     private = method.value in PRIVATE
+    counted = open_ledger(ledger, dataset, edition)
+    if counted is not None and method is Method.nice:
+        raise ParameterError("--method nice releases other people's records: no ledger can count that.")
     warned = check_private(rows, model) if private else ()
     for line in warned:
         err.print(line, markup=False)
@@ -99,9 +120,9 @@ def explain(
     queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide)
     aim = _target(target, table)
     made = (
-        private_explainer(method.value, epsilon, neighbours, missing or [], aim)
+        private_explainer(method.value, epsilon, neighbours, missing or [], aim, counted)
         if private
-        else _explainer(method, reward, k, search, groups, aim)
+        else _explainer(method, reward, k, search, groups, aim, counted)
     )
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
@@ -119,7 +140,9 @@ def explain(
         err.print(line, markup=False)
 
 
-def _explainer(method: Method, reward: RewardName, k: int, search: SearchName, groups: Path | None, target: Any) -> Any:
+def _explainer(
+    method: Method, reward: RewardName, k: int, search: SearchName, groups: Path | None, target: Any, ledger: Any
+) -> Any:
     if method is Method.nice:
         from countervail.explain import NICE
 
@@ -131,7 +154,7 @@ def _explainer(method: Method, reward: RewardName, k: int, search: SearchName, g
         from countervail.protect.groups import Groups
 
         stored = Groups.read(groups)
-    return CFK(k=k, search=search.value, groups=stored, target=target)
+    return CFK(k=k, search=search.value, groups=stored, target=target, ledger=ledger)
 
 
 def _keep_groups(explainer: Any, path: Path | None) -> None:

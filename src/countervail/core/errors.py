@@ -33,6 +33,10 @@ class BudgetError(CountervailError, RuntimeError):
     """The privacy budget does not cover what was asked."""
 
 
+class LedgerError(CountervailError, RuntimeError):
+    """A ledger cannot be used: no answer was given, and what it held it still holds."""
+
+
 class PrivacyWarning(UserWarning):
     """Something is about to be less private than it looks."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core.budget import Budget
 from countervail.core.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.errors import bad_parameter
 from countervail.core.evidence import rerun_evidence
@@ -285,6 +286,7 @@ class AllOf(Guarantee):
         return {"promise": "AllOf", "parts": [part.to_dict() for part in self.parts]}
 
 
+_LEDGER_PAGE = "docs/decisions/ledger.md"
 Adjacency = Literal["replace-one", "add-remove", "both"]
 ADJACENCIES: dict[str, str] = {
     "replace-one": "one record is another (the number of records is public)",
@@ -299,15 +301,19 @@ class DifferentialPrivacy(Guarantee):
 
     `epsilon` holds for one answer; `answers` of them add up to `total`. `answers=None`: any number of answers, because
     all come from one noisy draw, and only another draw costs again. The model is taken as public: what it has
-    memorised itself is not covered.
+    memorised itself is not covered. `budget` is the most that all answers about the same people may ever cost, where
+    a ledger sees to it.
     """
 
     epsilon: float
     answers: int | None = 1
     adjacency: Adjacency = "both"
     page: str = ""
+    budget: Budget | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.budget, Mapping):
+            object.__setattr__(self, "budget", Budget(**self.budget))
         if not 0 < self.epsilon < np.inf:
             raise bad_parameter("DifferentialPrivacy", "epsilon", "a number above 0", self.epsilon)
         if self.adjacency not in ADJACENCIES:
@@ -315,7 +321,17 @@ class DifferentialPrivacy(Guarantee):
 
     def __str__(self) -> str:
         page = f" Proof: {self.page}." if self.page else ""
-        return f"{self.claim} against {self.adversary}.{page}"
+        return f"{self.claim} against {self.adversary}.{page} {self._others}"
+
+    @property
+    def _others(self) -> str:
+        """What is promised about all the other answers."""
+        if self.budget is None:
+            return "No ledger counts other answers about the same people: they add to this."
+        return (
+            f"A ledger keeps all answers about '{self.budget.dataset}' ever given within {self.budget.claim} "
+            f"({ADJACENCIES[self.budget.adjacency]}). Proof: {_LEDGER_PAGE}."
+        )
 
     @property
     def proof(self) -> str | None:  # type: ignore[override]

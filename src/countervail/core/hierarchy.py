@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,8 +16,16 @@ from numpy.typing import NDArray
 
 from countervail.core.conform import plain
 from countervail.core.errors import DataNotFoundError, SchemaError
-
-ROOT = "*"
+from countervail.core.files import write_text
+from countervail.core.hierarchy_rows import (
+    ROOT,
+    date_rows,
+    interval_rows,
+    nested_rows,
+    order_rows,
+    prefix_rows,
+    quantile_rows,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +53,78 @@ class Hierarchy:
         rows = tuple(dict.fromkeys(tuple(plain(v) for v in row) for row in self.rows))
         if not rows or not rows[0]:
             raise SchemaError(f"The hierarchy of '{self.name}' is empty: one line per value is needed.")
-        if len({len(row) for row in rows}) > 1:
-            raise SchemaError(f"The lines of the hierarchy of '{self.name}' must all have the same number of levels.")
-        if holes := sum(not cell.strip() for row in rows for cell in row):
-            raise SchemaError(f"The hierarchy of '{self.name}' has {holes} empty field(s): every level needs a name.")
+        _check_shape(rows, self.name)
         if len({row[-1] for row in rows}) > 1:
             rows = tuple((*row, ROOT) for row in rows)
         if len(rows[0]) == 1:
             rows = tuple((*row, ROOT) for row in rows)
+        rows = nested_rows(rows)
         object.__setattr__(self, "rows", rows)
         for level in range(len(rows[0]) - 1):
-            self._check_parents(level)
+            _check_parents(rows, level, self.name)
+        _check_cycles(rows, self.name)
 
-    def _check_parents(self, level: int) -> None:
-        parents: dict[str, str] = {}
-        for row in self.rows:
-            if parents.setdefault(row[level], row[level + 1]) != row[level + 1]:
-                what = "value" if level == 0 else f"group at level {level}"
-                raise SchemaError(f"A {what} of the hierarchy of '{self.name}' has two different parents.")
+    @classmethod
+    def intervals(
+        cls, values: Iterable[Any], *, widths: Sequence[float] = (5, 10, 20), start: float = 0, name: str = "column"
+    ) -> Self:
+        """Numbers under intervals of these widths, counted from `start`; the values only say which lines there are.
+
+        Examples
+        --------
+        >>> Hierarchy.intervals(range(18, 21), widths=(5, 10)).rows
+        (('18', '15-19', '10-19', '*'), ('19', '15-19', '10-19', '*'), ('20', '20-24', '20-29', '*'))
+        """
+        return cls(interval_rows(values, widths, start), name)
+
+    @classmethod
+    def quantiles(cls, values: Iterable[Any], *, parts: int = 8, name: str = "column") -> Self:
+        """Numbers under groups of about equally many *rows*, joined by two from level to level.
+
+        The groups are read off the rows given. From the table that is to be protected they are a function of its
+        quasi-identifiers, and k holds as before; from other people's rows, the ends of the groups publish theirs.
+
+        Examples
+        --------
+        >>> Hierarchy.quantiles([1, 1, 2, 3, 4, 5, 7, 9], parts=4).rows[1]
+        ('2', '2-3', '1-3', '*')
+        """
+        return cls(quantile_rows(values, parts), name)
+
+    @classmethod
+    def dates(
+        cls, values: Iterable[Any], *, periods: Sequence[str] = ("month", "year", "decade"), name: str = "column"
+    ) -> Self:
+        """Days under months, quarters, years, decades and centuries.
+
+        Examples
+        --------
+        >>> Hierarchy.dates(["1984-05-31"]).rows
+        (('1984-05-31', '1984-05', '1984', '1980s', '*'),)
+        """
+        return cls(date_rows(values, periods), name)
+
+    @classmethod
+    def prefixes(cls, values: Iterable[Any], *, lengths: Sequence[int] | None = None, name: str = "column") -> Self:
+        """Codes under their first characters, as postcodes are shortened; default: one character less per level.
+
+        Examples
+        --------
+        >>> Hierarchy.prefixes(["9021", "9000"], lengths=(2,)).rows
+        (('9000', '90**', '*'), ('9021', '90**', '*'))
+        """
+        return cls(prefix_rows(values, lengths), name)
+
+    @classmethod
+    def order(cls, levels: Sequence[Any], *, size: int = 2, name: str = "column") -> Self:
+        """Levels from low to high under groups of `size` neighbours, then of `size` times as many, and so on.
+
+        Examples
+        --------
+        >>> Hierarchy.order(["none", "low", "mid", "high"]).rows[1]
+        ('low', 'none to low', '*')
+        """
+        return cls(order_rows(levels, size), name)
 
     @classmethod
     def read(cls, path: str | Path, name: str | None = None) -> Self:
@@ -73,6 +138,16 @@ class Hierarchy:
             except (csv.Error, UnicodeDecodeError):
                 raise SchemaError(f"The hierarchy '{path.name}' is not a readable CSV (UTF-8, semicolons).") from None
         return cls(tuple(rows), name or path.stem)
+
+    def to_csv(self) -> str:
+        """The lines as `value;level1;...;*`, as :meth:`read` takes them."""
+        text = StringIO()
+        csv.writer(text, delimiter=";", lineterminator="\n").writerows(self.rows)
+        return text.getvalue()
+
+    def write(self, path: str | Path) -> None:
+        """Write the lines to a CSV file, whole or not at all."""
+        write_text(self.to_csv(), path)
 
     @property
     def levels(self) -> int:
@@ -108,6 +183,60 @@ class Hierarchy:
             number = {label: i for i, label in enumerate(sorted({line[plain(v)][level] for v in known}))}
             out[:, level] = [len(number) if v is None else number[line[plain(v)][level]] for v in values]
         return out
+
+
+def _check_shape(rows: Sequence[tuple[str, ...]], name: str) -> None:
+    """Lines of one length without empty fields; what breaks it is named by its value."""
+    most = Counter(len(row) for row in rows).most_common(1)[0][0]
+    if odd := next((row for row in rows if len(row) != most), None):
+        raise SchemaError(
+            f"The lines of the hierarchy of '{name}' must all have the same number of levels. That of '{odd[0]}' has "
+            f"{len(odd)}, most have {most}."
+        )
+    for row in rows:
+        for level, cell in enumerate(row):
+            if not cell.strip():
+                what = f"above '{row[level - 1]}'" if level else f"below '{row[1]}'" if len(row) > 1 else "in a line"
+                raise SchemaError(
+                    f"The hierarchy of '{name}' has a hole: no name at level {level} {what}. Every level needs one; "
+                    f"repeat the name below it where nothing changes."
+                )
+
+
+def _check_parents(rows: Sequence[tuple[str, ...]], level: int, name: str) -> None:
+    parents: dict[str, str] = {}
+    for row in rows:
+        if parents.setdefault(row[level], row[level + 1]) != row[level + 1]:
+            what = "value" if level == 0 else f"group at level {level}"
+            raise SchemaError(
+                f"A {what} of the hierarchy of '{name}' has two different parents: '{row[level]}' lies under "
+                f"'{parents[row[level]]}' and '{row[level + 1]}'."
+            )
+
+
+def _check_cycles(rows: Sequence[tuple[str, ...]], name: str) -> None:
+    """A name may recur along a line (`Other` under `Other`), but no two may lie under each other."""
+    above: dict[str, set[str]] = {}
+    for row in rows:
+        for low, high in pairwise(row):
+            if low != high:
+                above.setdefault(low, set()).add(high)
+    done: set[str] = set()
+    for origin in above:
+        path: list[str] = []
+        stack = [(origin, False)]
+        while stack:
+            label, leaving = stack.pop()
+            if leaving:
+                path.pop()
+                done.add(label)
+            elif label in path:
+                ring = " under ".join(f"'{x}'" for x in [*path[path.index(label) :], label])
+                raise SchemaError(f"The hierarchy of '{name}' has a cycle: {ring}. Give one of them another name.")
+            elif label not in done:
+                path.append(label)
+                stack.append((label, True))
+                stack.extend((parent, False) for parent in sorted(above.get(label, ())))
 
 
 def read_hierarchies(given: Any, columns: Iterable[str], owner: str) -> dict[str, Hierarchy]:

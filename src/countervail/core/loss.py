@@ -75,8 +75,10 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
         most = len(levels) - 1 if levels else float(values.max() - values.min())
         steps: Floats = np.maximum(high - low, 0.0) / (most or 1)
         return steps
-    size = member.sum(axis=1)
-    return np.where(size > 1, size / values.nunique(dropna=False), 0.0)
+    held = {None if pd.isna(v) else v for v in values.unique()}
+    # A hierarchy's group may hold values that the table does not have: they are no loss.
+    among = member[:, [v in held for v in axis.known]].sum(axis=1)
+    return np.where(member.sum(axis=1) > 1, among / len(held), 0.0)
 
 
 def region_values(cell: Any, table: Table, name: str) -> list[Any]:

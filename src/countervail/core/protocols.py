@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core.explanation import Explanations
+from countervail.core.table import Table
 
 Progress = Callable[[int, int], None]  # done, of how many
 
@@ -53,4 +55,43 @@ class Invertible(Protocol):
 
     def distance(self, queries: Any, rows: Any, regions: Any) -> NDArray[np.float64]:
         """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Agreement:
+    """Person x quasi-identifier x sensitive value: released rows whose cell contains the person's own value.
+
+    `with_her` is counted on the release of the whole table, `without_her` on that of all others. Internal: never
+    released.
+    """
+
+    with_her: NDArray[np.int32]
+    without_her: NDArray[np.int32]
+
+
+class LeaveOneOut(Protocol):
+    """The releases of a table without each of its people, asked for counts only."""
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The sensitive values (None: missing), in the order of the counts."""
+        ...
+
+    @property
+    def secret(self) -> NDArray[np.int32]:
+        """The place of each row's sensitive value among them."""
+        ...
+
+    def agreement(self, rows: NDArray[np.int64]) -> Agreement:
+        """The counts for these rows of the table."""
+        ...
+
+
+@runtime_checkable
+class LeavesOneOut(Protocol):
+    """A protector that knows what it would release without each person, without being run again for each."""
+
+    def leave_one_out(self, table: Table, sensitive: str) -> LeaveOneOut | None:
+        """The releases without each person; None where these settings have to be run again."""
         ...

@@ -16,6 +16,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.schema import Schema
+from countervail.core.table import to_pandas
 from countervail.core.tuples import column_numbers, row_numbers
 
 
@@ -32,8 +33,9 @@ class PublishedFile:
         return cls.of(read_frame(path), schema)
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, schema: Schema) -> PublishedFile:
+    def of(cls, frame: Any, schema: Schema) -> PublishedFile:
         """Take the rows of a frame."""
+        frame = to_pandas(frame, "PublishedFile", "frame")
         quasi = schema.names("quasi")
         if not quasi:
             raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")

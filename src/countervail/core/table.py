@@ -174,10 +174,26 @@ def to_pandas(df: Any, owner: str = "Table", parameter: str = "df") -> pd.DataFr
     import narwhals as nw
 
     try:
-        return pd.DataFrame(nw.from_native(df, eager_only=True).to_pandas())
+        given = nw.from_native(df, eager_only=True)
     except TypeError:
         must = "a DataFrame (pandas, polars or pyarrow), a Table, or one row as Series or mapping"
         raise bad_parameter(owner, parameter, must, type(df).__name__) from None
+    frame = pd.DataFrame(given.to_pandas())
+    # Whole numbers with missing values would come as fractions.
+    holes = [n for n, kind in given.schema.items() if kind.is_integer() and frame[n].dtype == float]
+    return frame.assign(**{n: pd.array(given[n].to_list(), dtype="Int64") for n in holes})
+
+
+def to_labels(y: Any) -> Any:
+    """Labels of any frame library as something pandas reads; what it reads already is left as it is."""
+    if isinstance(y, (pd.Series, np.ndarray, list, tuple)) or y is None:
+        return y
+    import narwhals as nw
+
+    given = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(given, nw.Series):
+        return pd.Series(given.to_list(), name=given.name or None)
+    return y.to_pylist() if hasattr(y, "to_pylist") else y  # an array of pyarrow outside a table
 
 
 def _conform(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]:

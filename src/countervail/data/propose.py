@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pandas as pd
 from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Column, Role, Schema, Type
+from countervail.core.table import to_pandas
 
 _DIRECT = re.compile(
     r"(^|[_\W])(id|uuid|guid|ssn|name|surname|forename|first.?name|last.?name|e?mail|phone|tel|mobile|iban|passport|"
@@ -42,8 +44,9 @@ class Proposal:
     reasons: dict[str, str]
 
 
-def propose_schema(frame: pd.DataFrame, target: str | None = None) -> Proposal:
+def propose_schema(frame: Any, target: str | None = None) -> Proposal:
     """Guess types, domains and roles of a frame's columns."""
+    frame = to_pandas(frame, "propose_schema", "frame")
     if len(frame) == 0:
         raise SchemaError("The table is empty: at least one row is needed to propose a schema.")
     frame = frame.set_axis(frame.columns.map(str), axis=1)

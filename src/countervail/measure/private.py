@@ -10,14 +10,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.decision import Decision
-from countervail.core.encode import conform_rows
+from countervail.core.distance import HEOM, Neighbours
+from countervail.core.encode import Encoder, conform_rows
+from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval
 from countervail.core.table import Table
 from countervail.core.tuples import column_numbers, row_numbers
-from countervail.measure.quality import plausibility, recourse_cost
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,52 @@ class PrivateQuality:
         return asdict(self)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class AnswerFigures:
+    """The same figures for each answer that was given; `row` says which row of the explanations it is.
+
+    For whoever holds the table and wants to count further: exact distances to records must not be handed out.
+    """
+
+    row: Ints
+    dist_rec: Floats
+    plaus_prox: Floats
+    correct: Bools
+    matches: Floats
+    d_min: Floats
+
+
+def answer_figures(e: Explanations, model: Any, *, neighbours: int = 5, table: Table | None = None) -> AnswerFigures:
+    """Distances, correctness and matches of every plain answer, valid or not; equal answers are looked at once."""
+    original = e.training_table(table)
+    if not 1 <= neighbours <= len(original):
+        raise bad_parameter("answer_figures", "neighbours", f"between 1 and the {len(original)} rows", neighbours)
+    training, at = _floats(original), _given(e)
+    names = training.schema.features
+    factuals, answers = (
+        conform_rows(f[names].iloc[at], training, "answer_figures") for f in (e.factuals, e.counterfactuals)
+    )
+    encoder, coded = Encoder.fit(training).extended(pd.concat([training.features, factuals, answers]))
+    rows, x, y = np.split(coded, [len(training), len(training) + len(at)])
+    heom = HEOM.fit(encoder, rows)
+    key = row_numbers([pd.factorize(c)[0].astype(np.int64) for c in np.concatenate([rows, y]).T])
+    counts = np.bincount(key[: len(rows)], minlength=int(key.max(initial=0)) + 1)
+    _, first, place = np.unique(key[len(rows) :], return_index=True, return_inverse=True)
+    every = np.zeros(len(rows), dtype=np.int64)
+    index = Neighbours(heom, rows, every, every == 0, distinct=False)
+    away = index.nearest(y[first], np.ones((len(first), 1), dtype=bool), neighbours)[1][place]
+    decision = Decision(model, _few(original), "answer_figures")
+    after = decision.decide(_typed(answers.iloc[first], original))[place]
+    return AnswerFigures(
+        at,
+        heom.between(x, y),
+        away.mean(axis=1),
+        after != decision.codes(e.before.iloc[at].tolist(), "e"),
+        counts[key[len(rows) :]].astype(float),
+        away[:, 0],
+    )
+
+
 def private_quality(
     e: Explanations, model: Any, *, neighbours: int = 5, table: Table | None = None, level: float = 0.95
 ) -> PrivateQuality:
@@ -63,21 +112,15 @@ def private_quality(
     ----------
     Differentially-private and plausible counterfactuals (paper 004), section 5.1.
     """
-    training = _floats(e.training_table(table))
-    given = _given(e)
-    matches = exact_matches(given, table=training)
-    decision = Decision(model, _few(e.training_table(table)), "private_quality")
-    answers = conform_rows(given.counterfactuals, training, "private_quality")
-    after = decision.decide(_typed(answers, e.training_table(table)))
-    other = after != decision.codes(given.before.tolist(), "e")
-    n = len(given)
+    found = answer_figures(e, model, neighbours=neighbours, table=table)
+    n = len(found.row)
     return PrivateQuality(
-        _spread(recourse_cost(given, table=training), level),
-        _spread(plausibility(given, neighbours=neighbours, table=training), level),
-        clopper_pearson(int(other.sum()), n, level),
-        clopper_pearson(int((matches == 0).sum()), n, level),
-        clopper_pearson(int((matches == 1).sum()), n, level),
-        _spread(plausibility(given, neighbours=1, table=training), level),
+        _spread(found.dist_rec, level),
+        _spread(found.plaus_prox, level),
+        clopper_pearson(int(found.correct.sum()), n, level),
+        clopper_pearson(int((found.matches == 0).sum()), n, level),
+        clopper_pearson(int((found.matches == 1).sum()), n, level),
+        _spread(found.d_min, level),
     )
 
 
@@ -92,21 +135,9 @@ def exact_matches(e: Explanations, *, table: Table | None = None) -> Floats:
     return counts[key[len(training) :]].astype(float)
 
 
-def _given(e: Explanations) -> Explanations:
-    """Every row that was given as an answer, counted as found."""
-    at = np.flatnonzero((e.status != "already_favourable").to_numpy() & e.after.notna().to_numpy())
-    rows = {
-        n: getattr(e, n).iloc[at].reset_index(drop=True) for n in ("factuals", "counterfactuals", "before", "after")
-    }
-    return replace(
-        e,
-        **rows,
-        status=pd.Series(["found"] * len(at), dtype=object),
-        query=None,
-        notes=None,
-        pureness=None,
-        scores=None,
-    )
+def _given(e: Explanations) -> Ints:
+    """The rows that were given as an answer."""
+    return np.flatnonzero((e.status != "already_favourable").to_numpy() & e.after.notna().to_numpy())
 
 
 def _few(table: Table) -> Table:

@@ -1,5 +1,7 @@
 """Models: training helpers for demos and studies, and safe loading of saved ones."""
 
+from countervail.model.paper import PAPER_MODELS as PAPER_MODELS
+from countervail.model.paper import train_paper_model as train_paper_model
 from countervail.model.saved import load_model as load_model
 from countervail.model.saved import save_model as save_model
 from countervail.model.train import train_forest as train_forest

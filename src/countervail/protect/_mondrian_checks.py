@@ -77,7 +77,7 @@ def tight_labels(codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) -> 
 
 
 @kernel
-def _by_cell(cell_of: Ints, n_cells: int) -> tuple[Longs, Ints]:
+def by_cell(cell_of: Ints, n_cells: int) -> tuple[Longs, Ints]:
     """Rows of cell c are order[start[c]:start[c + 1]]; rows with cell -1 are left out."""
     start = np.zeros(n_cells + 2, np.int64)
     for r in range(cell_of.shape[0]):
@@ -103,7 +103,7 @@ def _class_statistics(
     entropy_l, max_share = np.zeros(n_cells, np.float64), np.zeros(n_cells, np.float64)
     recursive = np.zeros(n_cells, np.float64)
     hist, seen = np.zeros(n_secret, np.int64), np.empty(n_secret, np.int64)
-    start, order = _by_cell(cell_of, n_cells)
+    start, order = by_cell(cell_of, n_cells)
     for cell in range(n_cells):
         m, total = 0, 0
         for g in range(start[cell], start[cell + 1]):
@@ -147,7 +147,7 @@ def _closeness(
     """Earth mover's distance of every cell."""
     result = np.zeros(n_cells, np.float64)
     hist, flow = np.zeros(share.shape[0], np.int64), np.zeros(share.shape[0], np.float64)
-    start, order = _by_cell(cell_of, n_cells)
+    start, order = by_cell(cell_of, n_cells)
     for cell in range(n_cells):
         total = 0
         for g in range(start[cell], start[cell + 1]):
@@ -179,7 +179,7 @@ def _ncp_of_cells(codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) ->
     """NCP per cell and attribute."""
     q = codes.shape[1]
     result = np.zeros((n_cells, q), np.float64)
-    start, order = _by_cell(cell_of, n_cells)
+    start, order = by_cell(cell_of, n_cells)
     stamp = np.full(max(data.positions.shape[1], data.ancestors.shape[1]), -1, np.int64)
     for j in range(q):
         tree = data.tree_of[j] if data.tree_loss else -1

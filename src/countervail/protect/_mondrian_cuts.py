@@ -7,7 +7,7 @@ from countervail.protect._mondrian_rules import DIRECT, Attributes, Ints, Longs,
 
 
 @kernel
-def _nearest_half(before: int, after: int, total: int) -> bool:
+def nearest_half(before: int, after: int, total: int) -> bool:
     """Whether a left half of `before` rows is at least as near to half the node as one of `after`."""
     return abs(2 * before - total) <= abs(2 * after - total)
 
@@ -92,13 +92,13 @@ def median_cut(
         codes = keys[:m]
         counts = key_weights[:m]
         n = m
-    if crossing > low and (crossing == high or _nearest_half(below, below + weight, total)):
+    if crossing > low and (crossing == high or nearest_half(below, below + weight, total)):
         return crossing - 1, below
     return crossing, below + weight
 
 
 @kernel
-def _present(codes: Ints, counts: Longs, low: int, high: int, work: Work) -> int:
+def present(codes: Ints, counts: Longs, low: int, high: int, work: Work) -> int:
     """List the distinct codes in ascending order in `work.values`, their weights in `work.hist`."""
     n = codes.shape[0]
     hist = work.hist
@@ -122,7 +122,7 @@ def _present(codes: Ints, counts: Longs, low: int, high: int, work: Work) -> int
 
 
 @kernel
-def _group_rows(codes: Ints, n_items: int, work: Work) -> None:
+def group_rows(codes: Ints, n_items: int, work: Work) -> None:
     """Counting sort of the node's rows by item: rows of item i are grouped[offsets[i]:offsets[i + 1]]."""
     offsets = work.offsets
     offsets[: n_items + 1] = 0
@@ -141,7 +141,7 @@ def _group_rows(codes: Ints, n_items: int, work: Work) -> None:
 
 
 @kernel
-def _add_item(item: int, sign: int, counts: Longs, secret: Ints, classes: Longs, work: Work) -> None:
+def add_item(item: int, sign: int, counts: Longs, secret: Ints, classes: Longs, work: Work) -> None:
     """Add (or take away) the sensitive values of one item's rows."""
     for g in range(work.offsets[item], work.offsets[item + 1]):
         r = work.grouped[g]
@@ -149,7 +149,7 @@ def _add_item(item: int, sign: int, counts: Longs, secret: Ints, classes: Longs,
 
 
 @kernel
-def _nearest_fitting(
+def nearest_fitting(
     weights: Longs, n_items: int, total: int, counts: Longs, secret: Ints, rules: Rules, work: Work
 ) -> tuple[int, int]:
     """The prefix of the items nearest half that satisfies every constraint: (its length or 0, its rows)."""
@@ -157,13 +157,13 @@ def _nearest_fitting(
     low_classes, high_classes = work.low_classes, work.high_classes
     low_classes[:] = 0
     while low < n_items - 1 and 2 * (low_total + weights[low]) <= total:
-        _add_item(low, 1, counts, secret, low_classes, work)
+        add_item(low, 1, counts, secret, low_classes, work)
         low_total += weights[low]
         low += 1
     high_classes[:] = low_classes
     high, high_total = low, low_total
     if high < n_items:
-        _add_item(high, 1, counts, secret, high_classes, work)
+        add_item(high, 1, counts, secret, high_classes, work)
         high_total += weights[high]
         high += 1
     while True:
@@ -171,16 +171,16 @@ def _nearest_fitting(
         high_open = high < n_items and total - high_total >= rules.k
         if not low_open and not high_open:
             return 0, 0
-        if low_open and (not high_open or _nearest_half(low_total, high_total, total)):
+        if low_open and (not high_open or nearest_half(low_total, high_total, total)):
             if both_fit(low_classes, low_total, total, rules, work):
                 return low, low_total
             low -= 1
-            _add_item(low, -1, counts, secret, low_classes, work)
+            add_item(low, -1, counts, secret, low_classes, work)
             low_total -= weights[low]
         else:
             if both_fit(high_classes, high_total, total, rules, work):
                 return high, high_total
-            _add_item(high, 1, counts, secret, high_classes, work)
+            add_item(high, 1, counts, secret, high_classes, work)
             high_total += weights[high]
             high += 1
 
@@ -215,27 +215,27 @@ def ordered_cut(
         if left >= rules.k and total - left >= rules.k:
             return threshold, left
         return -1, 0
-    m = _present(codes, counts, low, high, work)
+    m = present(codes, counts, low, high, work)
     for i in range(m):
         v = work.values[i]
         work.weights[i] = work.hist[v]
         work.hist[v] = 0
         work.index_of[v] = i
-    _group_rows(codes, m, work)
+    group_rows(codes, m, work)
     if mixed:
         left = total - work.weights[m - 1]
         work.low_classes[:] = work.node_classes
-        _add_item(m - 1, -1, counts, secret, work.low_classes, work)
+        add_item(m - 1, -1, counts, secret, work.low_classes, work)
         if both_fit(work.low_classes, left, total, rules, work):
             return missing - 1, left
-    length, left = _nearest_fitting(work.weights, m, total, counts, secret, rules, work)
+    length, left = nearest_fitting(work.weights, m, total, counts, secret, rules, work)
     if length == 0:
         return -1, 0
     return work.values[length - 1], left
 
 
 @kernel
-def _top_level(n_values: int, tree: int, ancestors: Ints, values: Ints) -> int:
+def top_level(n_values: int, tree: int, ancestors: Ints, values: Ints) -> int:
     """The level just below the lowest common ancestor of the values present: there they still differ."""
     first, level = -1, 0
     for i in range(n_values):
@@ -244,7 +244,7 @@ def _top_level(n_values: int, tree: int, ancestors: Ints, values: Ints) -> int:
 
 
 @kernel
-def _list_items(n_values: int, level: int, tree: int, ancestors: Ints, work: Work) -> int:
+def list_items(n_values: int, level: int, tree: int, ancestors: Ints, work: Work) -> int:
     """List what a set cut shares out, the groups of values at a level, by weight descending then id."""
     hist, groups = work.hist, work.group_hist
     m = n_values
@@ -317,7 +317,7 @@ def _left_classes(n_items: int, counts: Longs, secret: Ints, classes: Longs, wor
     classes[:] = 0
     for i in range(n_items):
         if work.side[i] == 1:
-            _add_item(i, 1, counts, secret, classes, work)
+            add_item(i, 1, counts, secret, classes, work)
 
 
 @kernel
@@ -343,11 +343,11 @@ def _share_out(
         length = 1
         left = weights[0]
         if candidate == 0 and plain:
-            while length < m - 1 and not _nearest_half(left, left + weights[length], total):
+            while length < m - 1 and not nearest_half(left, left + weights[length], total):
                 left += weights[length]
                 length += 1
         elif candidate == 0:
-            length, left = _nearest_fitting(weights, m, total, counts, secret, rules, work)
+            length, left = nearest_fitting(weights, m, total, counts, secret, rules, work)
         for i in range(m):
             side[i] = 1 if i < length else 0
     if left < rules.k or total - left < rules.k:
@@ -380,17 +380,17 @@ def set_cut(
     sibling from being cut. Gain takes the candidate that leaves least unsaid on this attribute, span the first that
     is admissible. The cut is left in `best_items`, `best_side` (1: left) and `code_side` (-1: left).
     """
-    n_values = _present(codes, counts, low, high, work)
+    n_values = present(codes, counts, low, high, work)
     tree = data.tree_of[j]
-    level = 0 if tree < 0 else _top_level(n_values, tree, data.ancestors, work.values)
+    level = 0 if tree < 0 else top_level(n_values, tree, data.ancestors, work.values)
     best = np.inf
     best_m, best_level, best_left, last_m = 0, 0, 0, 0
     while level >= 0:
-        m = _list_items(n_values, level, tree, data.ancestors, work)
+        m = list_items(n_values, level, tree, data.ancestors, work)
         if m > last_m:
             last_m = m
             if not plain:
-                _group_rows(codes, m, work)
+                group_rows(codes, m, work)
             for candidate in range(3):
                 left = _share_out(candidate, m, total, counts, secret, plain, rules, work)
                 if left == 0:

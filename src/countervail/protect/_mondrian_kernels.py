@@ -32,11 +32,14 @@ from countervail.protect._mondrian_rules import (
     kernel,
     make_work,
 )
+from countervail.protect._mondrian_taxonomy import bits, taxonomy_cut
 
 CUT_LEAF: Final = -1
 CUT_ORDERED: Final = 0
 CUT_MISSING: Final = 1
 CUT_SET: Final = 2
+PLAIN_CUT: Final = -1
+LAST_RESORT: Final = -2
 
 
 class Tree(NamedTuple):
@@ -127,6 +130,7 @@ def _grow_tree(
     """Cut until no attribute admits a cut; `columns`, `counts` and `secret` are reordered in place."""
     q, n_rows = columns.shape
     plain = rules.diversity == 0 and rules.closeness == 0
+    taxonomy = gain and data.tree_loss and (data.tree_of >= 0).any()
     # Taking an array from a tuple counts references, which in small nodes costs more than the work.
     kind, sizes, missing, positions, span = data.kind, data.sizes, data.missing, data.positions, data.span
     tree_of, ancestors, leaves = data.tree_of, data.ancestors, data.leaves
@@ -157,7 +161,10 @@ def _grow_tree(
     losses = np.zeros(q, np.float64)
     lows = np.zeros(q, np.int32)
     highs = np.zeros(q, np.int32)
-    order = np.empty(q, np.int64)
+    # What is tried: an attribute, and under a hierarchy that names the classes, a level and one of two cuts there.
+    n_levels = ancestors.shape[2] - 1 if taxonomy else 0
+    order = np.empty(q * (2 * n_levels + 1), np.int64)
+    ways = np.full(q * (2 * n_levels + 1), PLAIN_CUT, np.int64)
 
     # Constant attributes stay constant below, so each node hands the open ones down.
     stack_node = np.empty(n_rows + 1, np.int32)
@@ -176,7 +183,7 @@ def _grow_tree(
         best_attribute = -1
         best_gain = -np.inf
         best_threshold, best_level, best_m, best_left = -1, 0, 0, 0
-        n_tries = 0
+        n_tries, n_open = 0, 0
         if total >= 2 * rules.k and stop - start > 1:
             cnt, sec = counts[start:stop], secret[start:stop]
             if not plain:
@@ -198,16 +205,27 @@ def _grow_tree(
                 while not gain and p > 0 and losses[order[p - 1]] < losses[j]:
                     order[p] = order[p - 1]
                     p -= 1
-                order[p] = j
-                n_tries += 1
+                n_open += 1
+                for way in range(2 * n_levels if taxonomy and tree_of[j] >= 0 else 1):
+                    order[p + way] = j
+                    ways[p + way] = way if taxonomy and tree_of[j] >= 0 else PLAIN_CUT
+                    n_tries += 1
+            if taxonomy:
+                for j in range(q):
+                    if is_open[j] and tree_of[j] >= 0:
+                        order[n_tries], ways[n_tries] = j, LAST_RESORT
+                        n_tries += 1
             whole_loss = 0.0
             for j in range(q):
                 whole_loss += losses[j]
             for p in range(n_tries):
+                if ways[p] == LAST_RESORT and best_attribute >= 0:
+                    break
                 j = order[p]
                 col = columns[j, start:stop]
                 n = stop - start
                 threshold, level, m, left = -1, 0, 0, 0
+                own, later, divided = 0.0, -1.0, 0.0
                 if kind[j] == ORDERED:
                     if plain and highs[j] != missing[j]:
                         threshold, left = median_cut(
@@ -223,6 +241,15 @@ def _grow_tree(
                             continue
                     for r in range(n):
                         mask[r] = np.int32(-1) if col[r] <= np.int32(threshold) else np.int32(0)
+                elif ways[p] >= 0:
+                    level = n_levels - 1 - ways[p] // 2
+                    m, left, own, later, divided = taxonomy_cut(
+                        col, cnt, sec, lows[j], highs[j], total, plain, level, ways[p] % 2 == 1, j, data, rules, work
+                    )
+                    if m == 0:
+                        continue
+                    for r in range(n):
+                        mask[r] = work.code_side[col[r]]
                 else:
                     m, level, left = set_cut(col, cnt, sec, lows[j], highs[j], total, plain, gain, j, data, rules, work)
                     if m == 0:
@@ -230,11 +257,11 @@ def _grow_tree(
                     for r in range(n):
                         mask[r] = work.code_side[col[r]]
                 value = 0.0
-                if gain and n_tries > 1:
+                if gain and n_open + n_levels > 1:
                     left_loss, right_loss = 0.0, 0.0
                     side = mask[:n]
                     for i in range(q):
-                        if not is_open[i]:
+                        if not is_open[i] or (i == j and ways[p] >= 0):
                             continue
                         other = columns[i, start:stop]
                         if kind[i] == ORDERED:
@@ -251,6 +278,11 @@ def _grow_tree(
                             left_loss += n_left / span[i] if n_left > 1 else 0.0
                             right_loss += n_right / span[i] if n_right > 1 else 0.0
                     value = total * whole_loss - (left * left_loss + (total - left) * right_loss)
+                    if taxonomy:
+                        others = value
+                        value = (others - own / span[j]) / np.sqrt(bits(left, total) + bits(total - left, total))
+                        if later >= 0:
+                            value = max(value, (others - later / span[j]) / np.sqrt(divided))
                 if value > best_gain:
                     best_gain, best_attribute = value, j
                     best_threshold, best_level, best_m, best_left = threshold, level, m, left

@@ -11,6 +11,7 @@ from countervail.core.diversity import DIVERSITIES, GROUNDS
 from countervail.core.errors import bad_parameter
 
 WORDS: Final[dict[str, tuple[str | None, ...]]] = {
+    "mode": ("strict", "relaxed"),
     "choose": ("gain", "span"),
     "labels": ("tight", "hierarchy"),
     "profile": (None, "basic"),
@@ -25,8 +26,6 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     k = given["k"]
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
         raise bad_parameter("Mondrian", "k", "a whole number of at least 1", k)
-    if given["mode"] != "strict":
-        raise bad_parameter("Mondrian", "mode", "'strict'", given["mode"], "Relaxed cuts are not available yet.")
     for name, allowed in WORDS.items():
         if given[name] not in allowed:
             raise bad_parameter("Mondrian", name, f"one of {allowed}", given[name])
@@ -38,6 +37,22 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     secrets = given["l"] is not None or t is not None
     if given["halves"] is not None and (secrets or given["profile"] is not None):
         raise bad_parameter("Mondrian", "halves", "None with l, t or a profile", given["halves"])
+    _check_mode(given)
+
+
+def _check_mode(given: Mapping[str, Any]) -> None:
+    """Ties and suppression belong to cuts that keep a promise."""
+    fixed = given["halves"] is not None or given["profile"] is not None
+    if given["mode"] == "relaxed" and fixed:
+        raise bad_parameter("Mondrian", "mode", "'strict' with halves or a profile", given["mode"])
+    share = given["suppress"]
+    if not (_is_number(share) and 0 <= share < 1):
+        raise bad_parameter("Mondrian", "suppress", "a share of rows, at least 0 and below 1", share)
+    if share > 0 and given["profile"] is not None:
+        raise bad_parameter("Mondrian", "suppress", "0 with a profile", share)
+    if share > 0 and given["t"] is not None:
+        hint = "The yardstick of t is the table; rows that are left out would bend it."
+        raise bad_parameter("Mondrian", "suppress", "0 with t", share, hint)
 
 
 def _check_diversity(l: Any, kind: str, c: Any) -> None:  # noqa: E741 -- the name the literature uses

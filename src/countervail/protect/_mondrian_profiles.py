@@ -137,8 +137,9 @@ def _grow_basic(
                         hist[groups[i]] = 0
                         group_rows[groups[i]] = 0
                 if m == 1:
-                    # The same rows under a narrower name, which may no longer be the widest: choose again.
-                    high[j] = level
+                    # The same rows under a narrower name, which may no longer be the widest: choose again. The code
+                    # that was handed down lies under the wider name, but not always under this one.
+                    low[j], high[j] = codes[rows[start], j], level
                     closed[j] = level == 0
                 if small:
                     m = 0

@@ -18,11 +18,13 @@ from countervail.core.encode import Encoder, Matrix
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.grid import Grid, Ints
-from countervail.core.guarantee import Guarantee, NoGuarantee
+from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Rows, Table
 from countervail.explain.base import as_labels, provenance
+from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect._counted import beside, cost_of, counted, personal, promised, spelling
 from countervail.protect._public import Public
 from countervail.protect._search import Judge, Pooled, search
 from countervail.protect.base import ExplanationProtector
@@ -57,27 +59,37 @@ class PrivateExplainer(ExplanationProtector):
     split: Mapping[str, float] | None
     missing: Sequence[str]
     random_state: RandomState
+    ledger: Ledger | None
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table with declared domains and a model that is taken as public."""
         if hasattr(self, "table_"):
             del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
+        check_ledger(self.ledger, self._owner, self.random_state)
         self._check_parameters()
         check_table(table, self._owner)
         grid = Grid.of(table, self._owner, self.missing)
         self.shares_ = shares(table.schema.features, self.split, self._owner)
         self.public_ = Public.of(grid, table.schema, model, self._owner)
         self._wanted(np.zeros(1, dtype=np.int64))
+        if self.ledger is not None and not self.keeps_draw:
+            self.spelt_ = spelling(self.get_params(deep=False), grid, self.public_)
         self._learn(table, model, grid.codes(table.features))
         self.table_, self.fitted_as_ = table, frozen(self)
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping. Every row costs the budget anew."""
+        """Explain rows: a frame, a Table, or one row as Series or mapping.
+
+        Every row costs the budget anew, unless a ledger has an answer to an equal one; the ledger covers all rows of a
+        call, or none of them is answered.
+        """
         check_is_fitted(self, "table_")
         check_unchanged(self)
         encoder, frame, queries = self.public_.queries(rows)
+        if self.ledger is not None and not self.keeps_draw:
+            return self._release(encoder, frame, *self._from_ledger(self.ledger, encoder, frame, queries, progress))
         words = Words(self.random_state)
         parts = []
         for start in range(0, len(frame), _BATCH):
@@ -90,10 +102,12 @@ class PrivateExplainer(ExplanationProtector):
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
-        return NoGuarantee("the noise was seeded") if self.random_state is not None else self._promise()
+        if self.random_state is not None:
+            return NoGuarantee("the noise was seeded")
+        return promised(self._promise(), self.ledger)
 
     @abstractmethod
-    def _promise(self) -> Guarantee:
+    def _promise(self) -> DifferentialPrivacy:
         """The promise of unseeded noise."""
 
     @abstractmethod
@@ -120,6 +134,26 @@ class PrivateExplainer(ExplanationProtector):
             distances = self.public_.grid.distances(queries[at])
             cells[at] = self._answer(Asked(encoder, frame.iloc[at], queries[at], wanted[at], distances), words)
             after[at] = self.public_.decision.decide(encoder.decode(cells[at]))
+        return cells, now, after, already
+
+    def _from_ledger(
+        self, ledger: Ledger, encoder: Encoder, frame: pd.DataFrame, queries: Matrix, progress: Progress | None
+    ) -> tuple[Matrix, Ints, Ints, Bools]:
+        """What :meth:`_batch` gives, from stored answers and newly paid ones, all equal for equal rows of the grid."""
+        public = self.public_
+        starts = range(0, len(frame), _BATCH)
+        now = np.concatenate([public.decision.decide(frame.iloc[i : i + _BATCH]) for i in starts])
+        wanted = self._wanted(now)
+        already = wanted[np.arange(len(now)), now]
+        cells, after, at = queries.copy(), now.copy(), np.flatnonzero(~already)
+
+        def draw(rows: pd.DataFrame, x: Matrix, want: Bools) -> Matrix:
+            return self._answer(Asked(public.encoder, rows, x, want, public.grid.distances(x)), Words())
+
+        if len(at):
+            asked, want, cost = frame.iloc[at], wanted[at], cost_of(self._promise())
+            found = counted(ledger, cost, self.name, self.spelt_, public, asked, want, draw, progress)
+            cells[at], after[at] = personal(public, encoder, asked, queries[at], found, want)
         return cells, now, after, already
 
     def _wanted(self, now: Ints) -> Bools:
@@ -186,7 +220,7 @@ class PrivateExplainer(ExplanationProtector):
         return state
 
     def _caveats(self) -> tuple[str, ...]:
-        return (SEEDED,) if self.random_state is not None else ()
+        return (*((SEEDED,) if self.random_state is not None else ()), *beside(self.ledger))
 
     def _provenance(self) -> dict[str, Any]:
         return made_by(self)

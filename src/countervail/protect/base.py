@@ -222,7 +222,19 @@ def new_rows(rows: Rows, table: Table, owner: str) -> pd.DataFrame:
         raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
     if len(frame) == 0:
         raise bad_parameter(owner, "rows", "at least one row", "none")
-    return frame[needed].reset_index(drop=True)
+    return frame[needed].assign(**_as_categories(frame, needed, table)).reset_index(drop=True)
+
+
+def _as_categories(frame: pd.DataFrame, names: list[str], table: Table) -> dict[str, pd.Series]:
+    """Columns with the categories (and their order) of the table, where all their values are among them."""
+    out = {}
+    for name in names:
+        dtype = table.frame[name].dtype
+        if isinstance(dtype, pd.CategoricalDtype) and frame[name].dtype != dtype:
+            values = frame[name].astype(object)
+            if (values.isin(list(dtype.categories)) | values.isna()).all():
+                out[name] = values.astype(dtype)
+    return out
 
 
 def released(frame: pd.DataFrame) -> pd.DataFrame:

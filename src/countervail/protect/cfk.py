@@ -22,10 +22,12 @@ from countervail.core.region import Region, Regions
 from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
+from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect import _exact, _grasp
 from countervail.protect._crowd import Crowd
 from countervail.protect._exact import Limits, Solved
 from countervail.protect._grouping import boxes_of, dense, form_groups, merge
+from countervail.protect._recorded import groups_digest, partition_digest
 from countervail.protect._space import Bools, Boxes, Ints, Space
 from countervail.protect.base import ExplanationProtector, released, unique_rows
 from countervail.protect.groups import Groups
@@ -79,6 +81,9 @@ class CFK(ExplanationProtector):
         GRASP: size of the list a neighbour is drawn from, and number of restarts.
     profile : {None, "published"}
         GRASP with the quirks of the authors' experiments, for reproduction only.
+    ledger : Ledger, optional
+        With "groups": records the groups before answers leave; another grouping of the same people is refused from
+        then on, unless it only adds to the latest `groups`.
 
     Notes
     -----
@@ -123,6 +128,7 @@ class CFK(ExplanationProtector):
         alpha: int = 20,
         iterations: int = 3,
         profile: Literal["published"] | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.k = k
         self.search = search
@@ -141,6 +147,7 @@ class CFK(ExplanationProtector):
         self.alpha = alpha
         self.iterations = iterations
         self.profile = profile
+        self.ledger = ledger
 
     def _native(self) -> Any:
         if self.search != "groups":
@@ -190,6 +197,7 @@ class CFK(ExplanationProtector):
             parts.append(self._answer(part))
             if progress is not None:
                 progress(start + len(part), len(frame))
+        self._record()
         return self._release(frame, parts)
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
@@ -242,7 +250,8 @@ class CFK(ExplanationProtector):
             raise bad_parameter("CFK", "profile", "None or 'published'", self.profile)
         if self.profile and self.search != "grasp":
             raise bad_parameter("CFK", "profile", "None unless search='grasp'", self.profile)
-        for name in ("l", "t", "groups"):
+        check_ledger(self.ledger, "CFK")
+        for name in ("l", "t", "groups", "ledger"):
             if getattr(self, name) is not None and self.search != "groups":
                 raise bad_parameter("CFK", name, "None unless search='groups'", getattr(self, name))
         if (self.l is not None or self.t is not None) and self.sensitive is None:
@@ -285,6 +294,16 @@ class CFK(ExplanationProtector):
         blur = ncp(stored.regions, table) * len(self.space_.sizes) if len(stored.regions) else np.zeros(0)
         self.crowd_ = Crowd(self.explainer_.encoder_, heom, rows, group[usable], stored.regions, blur, 1)
         self.crowd_.judge(self._favourable, self.cell_budget, self.min_pureness)
+
+    def _record(self) -> None:
+        """Have the groups recorded; answers from a second grouping of the same people do not leave."""
+        if self.ledger is not None:
+            self.ledger.record_grouping(
+                partition_digest(self.ledger, self.table_, self.row_group_),
+                self.name,
+                before=groups_digest(self.ledger, self.groups),
+                after=groups_digest(self.ledger, self.groups_),
+            )
 
     def _grouped(self, space: Space, table: Table) -> Ints:
         """The group of each row, from quasi-identifiers alone."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +24,9 @@ from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
+from countervail.ledger.codec import pack, unpack
+from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect._counted import beside, cost_of, promised, spelling
 from countervail.protect._private import SEEDED, check_epsilon, check_table, check_unchanged, frozen, made_by, shares
 from countervail.protect._public import Public
 from countervail.protect._randomiser import Randomiser, choose
@@ -45,11 +49,15 @@ class DPTable(TableProtector):
         counts as the middle level, or the first label.
     random_state : int, optional
         For tests only: a seeded table promises nothing, and says so.
+    ledger : Ledger, optional
+        Counts the draw against a budget for these people and keeps it: another fit with the same settings gives the
+        same noisy table again, at no cost, even if the table has changed (name another edition to draw anew).
 
     Notes
     -----
     *Threat model*: someone who knows every other record, the domains and this code, and does whatever he likes with
-    the released table. The number of rows is public. The noise is drawn once, at `fit`: another fit costs again.
+    the released table. The number of rows is public. The noise is drawn once, at `fit`: another fit costs again,
+    unless a ledger keeps the draw.
 
     References
     ----------
@@ -76,17 +84,20 @@ class DPTable(TableProtector):
         split: Mapping[str, float] | None = None,
         missing: Sequence[str] = (),
         random_state: RandomState = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.split = split
         self.missing = missing
         self.random_state = random_state
+        self.ledger = ledger
 
     def fit(self, table: Table) -> Self:
         """Draw the noisy table. The draw is kept: releasing it again costs nothing, fitting again does."""
         if hasattr(self, "table_"):
             del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
+        check_ledger(self.ledger, self._owner, self.random_state)
         check_table(table, self._owner)
         self._learn(table)
         self.table_, self.schema_, self.fitted_as_ = table, table.schema, frozen(self)
@@ -107,7 +118,7 @@ class DPTable(TableProtector):
             schema,
             self.guarantee(),
             made_by(self),
-            (_NOISY, *((SEEDED,) if self.random_state is not None else ())),
+            (_NOISY, *self._caveats()),
             audit=self.table_,
         )
 
@@ -129,7 +140,7 @@ class DPTable(TableProtector):
             answers,
             guarantee=self.guarantee(),
             provenance=made_by(self) | {"explainer": dict(answers.provenance)},
-            caveats=(*answers.caveats, *((SEEDED,) if self.random_state is not None else ())),
+            caveats=(*answers.caveats, *self._caveats()),
             audit=self.table_,
         )
 
@@ -137,7 +148,7 @@ class DPTable(TableProtector):
         """What is promised; a function of the parameters alone, never of the data."""
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
-        return DifferentialPrivacy(float(self.epsilon), None, "replace-one", "docs/decisions/dp-table.md")
+        return promised(self._promise(), self.ledger)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -147,9 +158,28 @@ class DPTable(TableProtector):
     def _learn(self, table: Table) -> None:
         self.grid_ = Grid.of(table, self._owner, self.missing)
         budget = [Fraction(float(self.epsilon)) * s for s in shares(table.schema.features, self.split, self._owner)]
+        randomiser = Randomiser.over(self.grid_, budget)
+        if self.ledger is None:
+            noisy = self._noisy(table, randomiser)
+        else:
+            request = spelling(self.get_params(deep=False), self.grid_)
+            cost = cost_of(self._promise())
+            kept = self.ledger.once(request, cost, self.name, lambda: pack([self._noisy(table, randomiser)]))
+            noisy = unpack(kept)[0]
+        self.noisy_ = self.grid_.frame(noisy.astype(np.int64))
+
+    def _noisy(self, table: Table, randomiser: Randomiser) -> NDArray[np.int32]:
+        """The one draw: noisy positions of every row, in an order that tells nothing."""
         words = Words(self.random_state)
-        noisy = Randomiser.over(self.grid_, budget).draw(self.grid_.codes(table.features), words)
-        self.noisy_ = self.grid_.frame(noisy[choose(1, len(noisy), len(noisy), words)[0]])
+        noisy = randomiser.draw(self.grid_.codes(table.features), words)
+        shuffled: NDArray[np.int32] = noisy[choose(1, len(noisy), len(noisy), words)[0]].astype(np.int32)
+        return shuffled
+
+    def _promise(self) -> DifferentialPrivacy:
+        return DifferentialPrivacy(float(self.epsilon), None, "replace-one", "docs/decisions/dp-table.md")
+
+    def _caveats(self) -> tuple[str, ...]:
+        return (*((SEEDED,) if self.random_state is not None else ()), *beside(self.ledger))
 
     def _public(self, model: Any) -> Public:
         return Public.of(self.grid_, self.schema_, model, self._owner)

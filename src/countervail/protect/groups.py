@@ -53,7 +53,7 @@ class Groups:
 
     def digests_of(self, table: Table) -> NDArray[np.uint64]:
         """A keyed digest of each row's features."""
-        values = pd.DataFrame({n: _spelt(table.frame[n]) for n in table.schema.features})
+        values = pd.DataFrame({n: spelt(table.frame[n]) for n in table.schema.features})
         digests = pd.util.hash_pandas_object(values, index=False, hash_key=self.key)
         return digests.to_numpy().astype(np.uint64)
 
@@ -147,7 +147,7 @@ def _joined(a: Regions, b: Regions) -> Regions:
     return Regions.from_cells([dict(r.cells) for part in (a, b) for r in part], kinds)
 
 
-def _spelt(values: pd.Series) -> pd.Series:
+def spelt(values: pd.Series) -> pd.Series:
     """Values in one spelling, whatever the dtype: 1, 1.0 and "1" are written alike."""
     codes, kinds = pd.factorize(values, use_na_sentinel=False)
     words = np.array(["\0" if pd.isna(v) else plain(v) for v in kinds], dtype=object)

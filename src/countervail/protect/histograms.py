@@ -14,6 +14,9 @@ from countervail.core.grid import Ints
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words, generator
 from countervail.core.table import Table
+from countervail.ledger.codec import pack, unpack
+from countervail.ledger.ledger import Ledger
+from countervail.protect._counted import cost_of, spelling
 from countervail.protect._histogram_noise import noisy_counts
 from countervail.protect._pool import Records
 from countervail.protect._private import Asked, PrivateExplainer, check_count
@@ -27,14 +30,15 @@ class PrivateHistograms(PrivateExplainer):
     Parameters
     ----------
     epsilon : float
-        What the counts cost, all together. Answers cost nothing more; another `fit` costs again.
+        What the counts cost, all together. Answers cost nothing more; another `fit` costs again, unless a ledger
+        keeps the counts.
     adjacency : {"replace-one", "add-remove"}
         What the promise is about: one record is another, or is there at all. The second takes half the noise.
     neighbours : int
         How many made-up records stand behind an answer.
     records : int
         How many made-up records are drawn from the noisy counts of each decision, column by column.
-    split, missing, target, random_state
+    split, missing, target, random_state, ledger
         As for :class:`PrivateNeighbours`.
 
     Notes
@@ -70,6 +74,7 @@ class PrivateHistograms(PrivateExplainer):
         missing: Sequence[str] = (),
         target: Any = "favourable",
         random_state: RandomState = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.adjacency = adjacency
@@ -79,6 +84,7 @@ class PrivateHistograms(PrivateExplainer):
         self.missing = missing
         self.target = target
         self.random_state = random_state
+        self.ledger = ledger
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -96,20 +102,29 @@ class PrivateHistograms(PrivateExplainer):
 
     def _learn(self, table: Table, model: Any, codes: Ints) -> None:
         public = self.public_
-        classes = public.classes_of(codes)
         rng = generator(self.random_state)
-        self.histograms_ = []
-        for j, (size, share) in enumerate(zip(public.grid.sizes, self.shares_)):
-            counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
-            np.add.at(counts, (classes, codes[:, j]), 1)
-            self.histograms_.append(
-                noisy_counts(
-                    counts, _SENSITIVITY[self.adjacency], Fraction(float(self.epsilon)) * share, self._seed(rng)
-                )
-            )
+        if self.ledger is None:
+            self.histograms_ = self._noisy(codes, rng)
+        else:
+            # What is made of the counts later does not matter to them: other answers from them cost nothing.
+            named = {n: getattr(self, n) for n in ("epsilon", "adjacency", "split", "missing")}
+            request = spelling(named, public.grid, public)
+            cost = cost_of(self._promise())
+            self.histograms_ = unpack(self.ledger.once(request, cost, self.name, lambda: pack(self._noisy(codes, rng))))
         # From here on only the noisy counts are looked at.
         drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
         self.records_ = Records.of(drawn, public.classes_of(drawn), public.grid.default)
+
+    def _noisy(self, codes: Ints, rng: np.random.Generator) -> list[Ints]:
+        """Noisy counts, column by column: decision x position."""
+        public, out = self.public_, []
+        classes = public.classes_of(codes)
+        for j, (size, share) in enumerate(zip(public.grid.sizes, self.shares_)):
+            counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
+            np.add.at(counts, (classes, codes[:, j]), 1)
+            budget = Fraction(float(self.epsilon)) * share
+            out.append(noisy_counts(counts, _SENSITIVITY[self.adjacency], budget, self._seed(rng)))
+        return out
 
     def _seed(self, rng: np.random.Generator) -> RandomState:
         return None if self.random_state is None else rng

@@ -8,26 +8,35 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from countervail.core.diversity import value_ranks
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.hierarchy import Hierarchy, read_hierarchies
+from countervail.core.protocols import LeaveOneOut
+from countervail.core.region import Regions
+from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
-from countervail.core.table import Table
+from countervail.core.table import Rows, Table
+from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._mondrian_codes import describe, encode
 from countervail.protect._mondrian_kernels import Partition, make_rules, partition
 from countervail.protect._mondrian_labels import class_regions, group_names
 from countervail.protect._mondrian_parameters import check_parameters
 from countervail.protect._mondrian_profiles import partition_basic, partition_equal
+from countervail.protect._mondrian_relaxed import share_ties
 from countervail.protect._mondrian_route import as_one
 from countervail.protect._mondrian_rules import CLOSENESS, DIVERSITY, FAILS_K, FAILS_L, FITS, Attributes, Ints, Rules
+from countervail.protect._mondrian_suppress import leave_out
 from countervail.protect._mondrian_tree import Branch, CutTree
+from countervail.protect._mondrian_without import WithoutEach
+from countervail.protect._recorded import partition_digest
 from countervail.protect.base import Classes, TableProtector
 
 
 class Mondrian(TableProtector):
-    """Strict Mondrian: cut at the median while both halves keep k, l and t; publish the cells' ranges and sets.
+    """Mondrian: cut at the median while both halves keep k, l and t; publish the cells' ranges and sets.
 
     Parameters
     ----------
@@ -37,8 +46,9 @@ class Mondrian(TableProtector):
         Diversity of the sensitive column in every class.
     t : float, optional
         The greatest distance, from 0 to 1, between the sensitive column in a class and in the table.
-    mode : {"strict"}
-        Equal values stay together.
+    mode : {"strict", "relaxed"}
+        Equal values stay together; or cells of 2k rows and more are cut on, and rows of equal value are shared out
+        between the halves, by lot where all quasi-identifiers are equal. New rows go to the strict cells.
     hierarchies : mapping or path, optional
         Column to :class:`~countervail.core.hierarchy.Hierarchy` or CSV file, or a folder with `<column>.csv` files.
     by_class : bool
@@ -59,8 +69,12 @@ class Mondrian(TableProtector):
         "basic" leaves the right half of a cut unchecked, as one published code does: for reproduction only.
     halves : {None, "equal"}
         "equal" cuts sorted rows in the middle and parts equal rows by lot; k only, and no tree for new rows.
+    suppress : float
+        The share of rows that may be left out so that the others of their class get narrower labels; not with `t`.
     random_state : int, optional
         Seed of the shuffle; default: the system's entropy, the only choice fit for publication.
+    ledger : Ledger, optional
+        Records the classes before a table leaves; other classes of the same people are refused from then on.
 
     Attributes
     ----------
@@ -70,10 +84,11 @@ class Mondrian(TableProtector):
     Notes
     -----
     *Threat model*: someone who holds a register of everybody's quasi-identifiers. Cuts that look at quasi-identifiers
-    alone withstand one who also reruns this code (`against="algorithm"`). With l or t the cuts depend on the sensitive
-    values and a cut that was refused tells something: all promises are `against="register"`. Columns that are neither
-    identifiers nor quasi-identifiers are published as they are. See docs/decisions/mondrian-guarantee.md. A fitted
-    object holds the table: its pickle is as private as the rows.
+    alone withstand one who also reruns this code (`against="algorithm"`), shared ties and suppressed rows included.
+    A lot is drawn at `fit`: publish one fit of the same people, not several. With l or t the cuts depend on the
+    sensitive values and a cut that was refused tells something: all promises are `against="register"`. Columns that are
+    neither identifiers nor quasi-identifiers are published as they are. See docs/decisions/mondrian-guarantee.md. A
+    fitted object holds the table: its pickle is as private as the rows.
 
     References
     ----------
@@ -97,7 +112,7 @@ class Mondrian(TableProtector):
         *,
         l: float | None = None,  # noqa: E741 -- the name the literature uses
         t: float | None = None,
-        mode: Literal["strict"] = "strict",
+        mode: Literal["strict", "relaxed"] = "strict",
         hierarchies: Mapping[str, Hierarchy | str | Path] | str | Path | None = None,
         by_class: bool = False,
         choose: Literal["gain", "span"] = "gain",
@@ -108,7 +123,9 @@ class Mondrian(TableProtector):
         labels: Literal["tight", "hierarchy"] = "tight",
         profile: Literal["basic"] | None = None,
         halves: Literal["equal"] | None = None,
+        suppress: float = 0.0,
         random_state: RandomState = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.k = k
         self.l = l
@@ -124,7 +141,9 @@ class Mondrian(TableProtector):
         self.labels = labels
         self.profile = profile
         self.halves = halves
+        self.suppress = suppress
         self.random_state = random_state
+        self.ledger = ledger
 
     def guarantee(self) -> Guarantee:
         """k against whoever knows the code, if only quasi-identifiers were looked at; else all against a register."""
@@ -143,13 +162,25 @@ class Mondrian(TableProtector):
             return NoGuarantee("k=1: a class may hold a single person")
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
+    def protect(self, rows: Rows) -> Release:
+        """Release rows: the fitted table, or new rows sent to its classes. A ledger has recorded them when they leave.
+
+        New rows leave in classes that keep the promise among themselves; the others are suppressed and counted.
+        """
+        release = super().protect(rows)
+        if self.ledger is not None:
+            self.ledger.record_grouping(
+                partition_digest(self.ledger, self.table_, self.cell_of_.astype(np.int64)), self.name
+            )
+        return release
+
     @property
     def tree_(self) -> CutTree:
         """The cut tree."""
         branches: list[Branch] | None = getattr(self, "branches_", None)
         if branches is None:
             raise AttributeError("There is no cut tree before fit, and none at all with halves='equal'.")
-        return CutTree.of(self.quasi_, branches, self.regions_, self.by_)
+        return CutTree.of(self.quasi_, branches, self.strict_regions_, self.by_)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -160,9 +191,42 @@ class Mondrian(TableProtector):
             cls(k=4, l=2, sensitive="ill"),
             cls(k=4, l=1.5, diversity="entropy", t=0.4, sensitive="ill"),
             cls(k=5, halves="equal"),
+            cls(k=5, mode="relaxed", suppress=0.1),
             cls(k=3, profile="basic"),
             cls(k=1),
         ]
+
+    def leave_one_out(self, table: Table, sensitive: str) -> LeaveOneOut | None:
+        """What would be released without each person, for tests of a release; None where that takes a run each.
+
+        There is a short way for `profile="basic"` with k or l on the whole table at once (not with t, whose yardstick
+        is the table's own distribution).
+        """
+        if self.profile != "basic" or self.by_class or self.t is not None or self.halves is not None:
+            return None
+        if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
+            return None
+        fresh = Mondrian(**{**self.get_params(deep=False), "ledger": None}).fit(table)
+        if fresh.sensitive_ not in (None, sensitive):
+            return None
+        return fresh._without_each(table, sensitive)
+
+    def _without_each(self, table: Table, sensitive: str) -> WithoutEach | None:
+        def refit(others: Table) -> tuple[Regions, Ints]:
+            again = clone(self).fit(others)
+            return again.regions_, again.cell_of_
+
+        _, codes = encode(table, {q.column.name: q.hierarchy for q in self.quasi_ if q.hierarchy is not None})
+        data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
+        secret, kinds = pd.factorize(table.frame[sensitive], use_na_sentinel=False)
+        values = tuple(None if pd.isna(v) else v for v in kinds.tolist())
+        _, rules = self._rules(table)
+        groups = self.labels == "hierarchy"
+        found = WithoutEach(
+            table, tuple(self.quasi_), codes, data, rules, secret.astype(np.int32), values, groups,
+            self._looks_at_secrets, refit,
+        )  # fmt: skip
+        return found if found.survives() else None
 
     @property
     def _looks_at_secrets(self) -> bool:
@@ -170,6 +234,7 @@ class Mondrian(TableProtector):
 
     def _learn(self, table: Table) -> None:
         check_parameters(vars(self))
+        check_ledger(self.ledger, "Mondrian")
         self.by_ = self._class_column(table)
         self.sensitive_ = self._sensitive(table)
         wanted = table.schema.names("quasi")
@@ -180,7 +245,7 @@ class Mondrian(TableProtector):
         data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
         secret, rules = self._rules(table)
         if self.halves == "equal":
-            self._learn_halves(table, codes, data)
+            self._learn_halves(table, codes, data, rules)
         else:
             self._learn_cuts(table, codes, data, secret, rules)
 
@@ -198,10 +263,10 @@ class Mondrian(TableProtector):
             parts.append((distinct, found.cell_of + np.int32(first)))
             first += found.n_cells
         self.branches_: list[Branch] | None = branches
-        self.cell_of_ = cell_of
         self._label(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), first, data)
+        self._narrow(codes, secret, cell_of, first, data, rules)
 
-    def _learn_halves(self, table: Table, codes: Ints, data: Attributes) -> None:
+    def _learn_halves(self, table: Table, codes: Ints, data: Attributes, rules: Rules) -> None:
         """Rows sorted by content; the order of equal ones is drawn by lot, so that it tells nothing about them."""
         rng = generator(self.random_state)
         cell_of, first = np.empty(len(table), np.int32), 0
@@ -214,8 +279,22 @@ class Mondrian(TableProtector):
             cell_of[order] = cells + first
             first += n_cells
         self.branches_ = None
-        self.cell_of_ = cell_of
         self._label(codes, cell_of, first, data)
+        self._narrow(codes, np.zeros(len(codes), np.int32), cell_of, first, data, rules)
+
+    def _narrow(self, codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, rules: Rules) -> None:
+        """Share ties out and leave rows out, where that is wanted; new rows keep to the cells without either."""
+        self.strict_regions_, self.suppressed_ = self.regions_, 0
+        if self.mode == "relaxed":
+            drawn = generator(self.random_state).permutation(len(codes))
+            gain = self.choose == "gain"
+            cell_of, n_cells = share_ties(codes, secret, cell_of, n_cells, data, rules, drawn, gain=gain)
+        if budget := int(self.suppress * len(codes)):
+            cell_of = leave_out(codes, secret, cell_of, n_cells, data, rules, budget)
+            self.suppressed_ = int((cell_of < 0).sum())
+        self.cell_of_ = cell_of
+        if self.mode == "relaxed" or self.suppressed_:
+            self._label(codes, cell_of, n_cells, data)
 
     def _label(self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) -> None:
         groups = self.labels == "hierarchy"
@@ -226,8 +305,7 @@ class Mondrian(TableProtector):
 
     def _assign(self, frame: pd.DataFrame | None) -> Classes:
         if frame is None:
-            remarks = () if self.by_ is None else (f"The classes of '{self.by_}' were cut one by one.",)
-            return Classes(self.cell_of_, self.regions_, remarks, self._words())
+            return Classes(self.cell_of_, self.regions_, self._remarks(), self._words())
         if self.branches_ is None:
             raise bad_parameter(
                 "Mondrian", "rows", "the fitted table itself with halves='equal'", "other rows", "Fit to them instead."
@@ -238,6 +316,18 @@ class Mondrian(TableProtector):
         text = f"{lost} row(s) were suppressed: they hold categories, classes or missing values the cuts never saw."
         note = "Rows that were not part of the fitted table have been sent to its nearest cells."
         return Classes(cells, tree.regions, (note, text) if lost else (note,), self._words())
+
+    def _remarks(self) -> tuple[str, ...]:
+        remarks = [] if self.by_ is None else [f"The classes of '{self.by_}' were cut one by one."]
+        if self.mode == "relaxed" or self.halves == "equal":
+            remarks.append(
+                "Equal rows were shared out between classes by lot. Do not publish another fit of the same people: "
+                "two lots together tell more than one."
+            )
+        if self.suppress > 0:
+            allowed = int(self.suppress * len(self.cell_of_))
+            remarks.append(f"{self.suppressed_} row(s) were suppressed to spare the others; {allowed} were allowed.")
+        return tuple(remarks)
 
     def _words(self) -> dict[str, dict[str, str]]:
         """What hierarchies call the published sets."""

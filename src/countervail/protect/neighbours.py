@@ -12,6 +12,7 @@ from countervail.core.grid import Ints
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Table
+from countervail.ledger.ledger import Ledger
 from countervail.protect._pool import VARIANTS, Pool, Records, Variant
 from countervail.protect._private import Asked, PrivateExplainer, check_count
 
@@ -40,6 +41,9 @@ class PrivateNeighbours(PrivateExplainer):
         The decisions a counterfactual may lead to.
     random_state : int, optional
         For tests only: a seeded answer promises nothing, and says so.
+    ledger : Ledger, optional
+        Counts answers against a budget for these people, and gives equal queries (on the public grid) the same answer
+        at no cost. Without one, the label says that other answers are not counted.
 
     Notes
     -----
@@ -78,6 +82,7 @@ class PrivateNeighbours(PrivateExplainer):
         missing: Sequence[str] = (),
         target: Any = "favourable",
         random_state: RandomState = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.neighbours = neighbours
@@ -88,6 +93,7 @@ class PrivateNeighbours(PrivateExplainer):
         self.missing = missing
         self.target = target
         self.random_state = random_state
+        self.ledger = ledger
 
     @classmethod
     def examples(cls) -> list[Self]:

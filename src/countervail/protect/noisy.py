@@ -19,6 +19,7 @@ from countervail.core.schema import Schema
 from countervail.core.table import Table
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
+from countervail.ledger.ledger import Ledger
 from countervail.protect._private import Asked, PrivateExplainer
 from countervail.protect._randomiser import Randomiser
 
@@ -39,7 +40,7 @@ class NoisyCounterfactual(PrivateExplainer):
     stop : float, optional
         Draw again until the decision is the wanted one, giving up after each failure with this probability. An
         answer then costs twice epsilon, and its time must stay hidden. By default there is one draw.
-    split, missing, target, random_state
+    split, missing, target, random_state, ledger
         As for :class:`PrivateNeighbours`.
 
     Notes
@@ -72,6 +73,7 @@ class NoisyCounterfactual(PrivateExplainer):
         missing: Sequence[str] = (),
         target: Any = "favourable",
         random_state: RandomState = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.explainer = explainer
@@ -80,6 +82,7 @@ class NoisyCounterfactual(PrivateExplainer):
         self.missing = missing
         self.target = target
         self.random_state = random_state
+        self.ledger = ledger
 
     @classmethod
     def examples(cls) -> list[Self]:

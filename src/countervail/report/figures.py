@@ -82,6 +82,23 @@ def rule_bars(
     return to_svg(figure, "Rules and their support")
 
 
+def budget_line(times: Sequence[int], spent: Sequence[float]) -> str:
+    """How much of a budget was spent by when: steps that only go up, towards a line that they never cross."""
+    from datetime import UTC, datetime
+
+    figure, axes = _canvas()
+    when = [datetime.fromtimestamp(t, UTC) for t in times]
+    shares = [100 * s for s in spent]
+    axes.step(when, shares, where="post", color=ACCENT, linewidth=1.8)  # type: ignore[arg-type]
+    axes.fill_between(when, shares, step="post", color=ACCENT, alpha=0.15)  # type: ignore[arg-type]
+    axes.axhline(100, color=SECOND, linewidth=1.4)
+    axes.text(0.01, 102, "the budget", color=SECOND, fontsize=9, transform=axes.get_yaxis_transform())
+    axes.set_ylim(0, 116)
+    axes.set_ylabel("% of the budget")
+    figure.autofmt_xdate()
+    return to_svg(figure, "The budget over time")
+
+
 def to_svg(figure: Figure, title: str) -> str:
     """The figure as an inline SVG element."""
     import matplotlib as mpl

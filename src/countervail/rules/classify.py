@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from countervail.core.errors import bad_parameter
 from countervail.core.release import Release
 from countervail.core.schema import Schema
-from countervail.core.table import Table
+from countervail.core.table import Table, to_labels
 from countervail.rules._votes import conditions, votes
 from countervail.rules.induce import SEMANTICS, Inducer, Semantics, check_classes
 from countervail.rules.learning import coded_rows, frame_of, target_of, value_table
@@ -41,7 +41,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         owner = type(self).__name__
         self._check_parameters()
-        frame = frame_of(X, owner)
+        frame, y = frame_of(X, owner), to_labels(y)
         schema, target = self.schema, str(getattr(y, "name", None) or "class")
         if isinstance(X, (Table, Release)):
             schema = schema or X.schema

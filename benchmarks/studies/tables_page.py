@@ -1,0 +1,81 @@
+"""Write the tables of docs/guide/tables.md from the results: nothing in them is typed by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "guide" / "tables.md"
+NAMES = {"adult": "Adult", "cmc": "CMC", "german_credit": "German", "heart_c": "Heart", "informs_5000": "Informs"}
+
+
+def read(name: str) -> Any:
+    """One file of results."""
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
+
+
+def options() -> str:
+    """NCP and time of each setting, and the peers."""
+    found = read("mondrian_options.json")
+    k, rows = found["k"], found["ours"]
+    lines = [
+        f"Adult, k={k}: NCP in percent and CPU milliseconds of `fit` (`benchmarks/speed/mondrian_options.py`); the",
+        "peers as measured for the specification.",
+        "",
+        "| | NCP Q5 | NCP Q8 | ms Q5 | ms Q8 | left out Q5 / Q8 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for option in rows["Q5"]:
+        one, two = rows["Q5"][option], rows["Q8"][option]
+        lines.append(
+            f"| {option} | {one['ncp_percent']:.2f} | {two['ncp_percent']:.2f} | {one['fit_ms']:.0f} "
+            f"| {two['fit_ms']:.0f} | {one['suppressed']:,} / {two['suppressed']:,} |"
+        )
+    for peer, figures in found["peers_ncp_percent"].items():
+        eight = "-" if figures["Q8"] is None else f"{figures['Q8']:g}"
+        lines.append(f"| *{peer}* | *{figures['Q5']:g}* | *{eight}* | | | |")
+    return "\n".join(lines)
+
+
+def explanations() -> str:
+    """NCP and pureness of explanations drawn from Mondrian tables, beside CF-K and the paper."""
+    found = read("mondrian_explanations.json")["sets"]
+    methods = ("plain", "mondrian", "groups", "exact")
+    lines = [
+        "NCP / pureness in percent (`benchmarks/studies/mondrian_explanations.py`; the paper's Tables 6, 7 and 9 to 12",
+        "were reported on other splits, models and another Mondrian).",
+        "",
+        f"| | k | {' | '.join(methods)} | *Mondrian, reported* | *CF-K, reported* |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in (n for n in NAMES if n in found):
+        for k in (k for k in ("5", "10", "20") if k in found[name]):
+            ours, theirs = found[name][k]["ours"], found[name][k]["reported"]
+            cells = [
+                _pair(ours[m]["ncp"]["value"], ours[m]["pureness"]["value"]) if ours[m]["found"] else "-"
+                for m in methods
+            ]
+            cells += [f"*{_pair(theirs[w]['ncp'], theirs[w]['pureness'])}*" for w in ("mondrian", "cfk")]
+            lines.append(f"| {NAMES[name]} | {k} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _pair(ncp: float, pureness: float) -> str:
+    return f"{ncp:.1f} / {pureness:.0f}"
+
+
+def main() -> None:
+    """Put each table between its marks."""
+    page = PAGE.read_text(encoding="utf-8")
+    for name, text in (("options", options()), ("explanations", explanations())):
+        before, _, rest = page.partition(f"<!-- table:{name} -->\n")
+        _, _, after = rest.partition(f"<!-- end:{name} -->")
+        page = f"{before}<!-- table:{name} -->\n{text}\n<!-- end:{name} -->{after}"
+    PAGE.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

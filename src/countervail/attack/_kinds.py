@@ -1,0 +1,57 @@
+"""Which kinds of people stick out: combinations of one or two quasi-identifiers that at least ten people share."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.attack._differential_result import Kind
+from countervail.core.cells import cell_text, number_text
+from countervail.core.stats import mean_interval
+from countervail.core.table import Table
+
+Ints = NDArray[np.int64]
+FEW = 10
+_BANDS = 4
+
+
+def kinds_of_people(table: Table, rows: Ints, d_pp: NDArray[np.float64], shown: int = 8) -> list[Kind]:
+    """The kinds with the largest mean distance; a kind is told only if it lies above everybody's mean."""
+    if len(rows) < FEW or not np.isfinite(d_pp).all():
+        return []
+    bands = [_bands(table, n) for n in table.schema.names("quasi")]
+    found: list[tuple[float, str, int, int, Ints]] = []
+    for size in (1, 2):
+        for chosen in combinations(bands, size):
+            codes, names = chosen[0]
+            for other, more in chosen[1:]:
+                codes, names = codes * len(more) + other, [f"{a}, {b}" for a in names for b in more]
+            tested = np.bincount(codes[rows], minlength=len(names))
+            sums = np.bincount(codes[rows], d_pp, len(names))
+            people = np.bincount(codes, minlength=len(names))
+            found += [
+                (-float(sums[kind] / tested[kind]), names[kind], int(people[kind]), int(kind), codes)
+                for kind in np.flatnonzero((tested >= FEW) & (sums > tested * d_pp.mean()))
+            ]
+    found.sort(key=lambda f: f[:2])
+    return [Kind(who, n, mean_interval(d_pp[codes[rows] == kind])) for _, who, n, kind, codes in found[:shown]]
+
+
+def _bands(table: Table, name: str) -> tuple[Ints, list[str]]:
+    """Each row's kind by one column, and what the kinds are called; numbers lie in four bands with open ends."""
+    column, values = table.schema[name], table.frame[name]
+    if column.type != "numeric":
+        codes, kinds = pd.factorize(values, use_na_sentinel=False)
+        return codes.astype(np.int64), [f"{name} {cell_text(v)}" for v in kinds]
+    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    there = numbers[np.isfinite(numbers)]
+    cuts = np.quantile(there, np.linspace(0, 1, _BANDS + 1)[1:-1]) if len(there) else [0.0]
+    edges = np.unique([float(f"{e:.2g}") for e in cuts])
+    words = [f"{name} below {number_text(edges[0])}"]
+    words += [f"{name} from {number_text(a)} to below {number_text(b)}" for a, b in pairwise(edges)]
+    words += [f"{name} {number_text(edges[-1])} or more", f"{name} missing"]
+    at = np.where(np.isfinite(numbers), np.searchsorted(edges, numbers, side="right"), len(words) - 1)
+    return at.astype(np.int64), words

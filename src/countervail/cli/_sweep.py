@@ -1,0 +1,51 @@
+"""countervail anonymize --sweep: several k side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from countervail.cli._common import numbers, progress, say, say_json, table
+from countervail.core.errors import ParameterError
+from countervail.core.table import Table
+
+if TYPE_CHECKING:
+    from countervail.protect import Mondrian
+
+
+def compare_k(
+    rows: Table,
+    protector: Mondrian,
+    text: str,
+    encoding: Literal["midpoint", "bounds", "tf"],
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Print loss, risk and accuracy per k, and where the knee is."""
+    from countervail.measure import sweep
+    from countervail.report.swept import HEADER, sweep_page, sweep_rows
+
+    with progress("Comparing", quiet=as_json) as tick:
+        found = sweep(rows, wanted(text), protector=protector, encoding=encoding, progress=tick)
+    if report is not None:
+        from countervail.report import write_page
+
+        write_page(sweep_page(found), report)
+    if as_json:
+        say_json({**found.to_dict(), "report": None if report is None else str(report)})
+        return
+    table(list(HEADER), sweep_rows(found))
+    say(found.words)
+    if report is not None:
+        say(f"Pictures: {report}")
+
+
+def wanted(text: str) -> list[int]:
+    """The values of k in `k=2,5,10`."""
+    name, equals, values = text.partition("=")
+    if not equals or name.strip() != "k":
+        raise ParameterError(f"--sweep takes values of k, such as k=2,5,10,20. Got '{text}'.")
+    ks = numbers(values, "--sweep")
+    if any(k < 1 or k != int(k) for k in ks):
+        raise ParameterError(f"--sweep takes whole numbers of at least 1. Got '{text}'.")
+    return [int(k) for k in ks]

@@ -1,0 +1,139 @@
+"""countervail dit: does what one infers about a person depend on that person's record?"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, numbers, progress, say_json
+from countervail.cli._common import table as show_table
+from countervail.cli.anonymize import Diversity
+from countervail.core.errors import ParameterError
+from countervail.core.files import write_text
+from countervail.core.table import Table
+
+_DRAWN = 300
+
+
+class Tested(StrEnum):
+    """What is tested."""
+
+    mondrian = "mondrian"
+
+
+class Profile(StrEnum):
+    """Which Mondrian."""
+
+    checked = "checked"
+    basic = "basic"
+
+
+def dit(
+    data: Data,
+    schema: SchemaFile,
+    method: Annotated[Tested, typer.Option(help="What is tested.")] = Tested.mondrian,
+    k: Annotated[str | None, typer.Option("--k", help="One k, or several: 2,5,20. Default: 10.")] = None,
+    l: Annotated[str | None, typer.Option("--l", help="One l, or several; each with k=1.")] = None,  # noqa: E741
+    diversity: Annotated[Diversity, typer.Option(help="What l means.")] = Diversity.frequency,
+    sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
+    profile: Annotated[
+        Profile, typer.Option(help="'basic' is the published variant; quick to test.")
+    ] = Profile.checked,
+    hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    encoding: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
+    records: Annotated[
+        int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="Which people are drawn.")] = 0,
+    resume: Annotated[
+        Path | None, typer.Option(help="Keep what was found here (.json, private) and go on after a stop.")
+    ] = None,
+    output: Annotated[
+        list[Path] | None, typer.Option("--output", "-o", help="Write the report here (.html, .json; may be repeated).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Test a release: the same learner is trained with and without each person, and both predictions are compared.
+
+    A large distance shows that a person's own record gives them away. A small one is no guarantee.
+
+    Example: `countervail dit people.csv --schema people.toml --k 2,5,20 --sensitive illness -o report.html`
+    """
+    from countervail.attack import DifferentialInferenceTest
+    from countervail.report.differential import differential_page, differential_summary
+
+    for path in output or []:
+        check_ending(path, (".html", ".json"))
+    check_ending(resume, (".json",))
+    protectors = _protectors(k, l, diversity, sensitive, profile, hierarchies)
+    table = Table.read(data, schema)
+    quick = profile is Profile.basic and encoding == "tf-tf"
+    drawn = records if records is not None else None if quick else min(_DRAWN, len(table))
+    results = {}
+    for i, (label, protector) in enumerate(protectors.items()):
+        file = None if resume is None else resume.with_name(f"{resume.stem}-{i}{resume.suffix}")
+        test = DifferentialInferenceTest(protector, encoding=encoding, n_records=drawn, n_jobs=jobs, random_state=seed)
+        with progress(f"Testing {label}", quiet=as_json) as tick:
+            results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
+    summary = differential_summary(results)
+    for path in output or []:
+        if path.suffix == ".json":
+            write_text(json.dumps(summary, indent=1) + "\n", path)
+        else:
+            from countervail.report import write_page
+
+            write_page(differential_page(results), path)
+    if as_json:
+        say_json(summary)
+        return
+    _show(results)
+    for path in output or []:
+        err.print(f"Report: {path.resolve()}", markup=False)
+
+
+def _protectors(
+    k: str | None,
+    l: str | None,  # noqa: E741
+    diversity: Diversity,
+    sensitive: str | None,
+    profile: Profile,
+    folder: Path | None,
+) -> dict[str, Any]:
+    """One protector per k and per l, by what it is called in the report."""
+    from countervail.protect import Mondrian
+
+    common: dict[str, Any] = {"hierarchies": folder, "profile": "basic" if profile is Profile.basic else None}
+    if folder is not None:
+        common["labels"] = "hierarchy"
+    out: dict[str, Any] = {}
+    for value in numbers(k, "--k") if k is not None else [] if l is not None else [10]:
+        if not isinstance(value, int):
+            raise ParameterError(f"--k takes whole numbers. Got {value:g}.")
+        out[f"k={value}"] = Mondrian(value, **common)
+    for value in numbers(l, "--l") if l is not None else []:
+        out[f"l={value:g}"] = Mondrian(1, l=value, diversity=diversity.value, sensitive=sensitive, **common)
+    return out
+
+
+def _show(results: dict[str, Any]) -> None:
+    rows = []
+    for name, r in results.items():
+        rows.append(_line(name, r))
+        if "second learner" in r.beside:
+            rows.append(_line("", r.beside["second learner"]))
+    for key, r in next(iter(results.values())).beside.items():
+        if key.startswith("identity"):
+            rows.append(_line("as it is", r))
+    show_table(["", "learner", "people", "mean", "epsilon", "above 10^-2.5", "changed"], rows)
+    err.print("No promise: a small distance only says that this learner saw no difference.", markup=False)
+
+
+def _line(name: str, r: Any) -> list[str]:
+    above = f"{r.share_above(10**-2.5).value:.1%}"
+    figures = [f"{len(r.d_pp):,}", f"{r.mean:.2g}", f"{r.epsilon:.2g}", above, f"{r.changed.value:.1%}"]
+    return [name, r.learner, *figures]

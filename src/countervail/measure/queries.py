@@ -1,0 +1,191 @@
+"""Counts asked of a released table, and its columns before and after: each class lies evenly over its cell."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from countervail.core.divergence import half_l1, line_distance
+from countervail.core.errors import bad_parameter
+from countervail.core.region import Axis, Range, Values
+from countervail.core.release import Release
+from countervail.core.rng import RandomState, generator
+from countervail.core.table import Table
+
+Floats = NDArray[np.float64]
+_LEAST = 0.001  # of the rows: below it, an error is not divided by the true count
+
+
+@dataclass(frozen=True, slots=True)
+class QueryError:
+    """Relative errors of random counts; those of rare answers are taken relative to a thousandth of the rows."""
+
+    queries: int
+    columns: int
+    median: float
+    mean: float
+    worst_tenth: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnShift:
+    """How far a column's distribution moved: earth mover's distance as a share of the range (numbers, levels), or half
+    the sum of the differences (categories)."""
+
+    name: str
+    distance: float
+
+
+def query_error(
+    release: Release,
+    *,
+    queries: int = 500,
+    columns: int = 2,
+    share: float = 0.1,
+    table: Table | None = None,
+    random_state: RandomState = 0,
+) -> QueryError:
+    """Ask random counts of the release and of the table: "how many people of 30 to 45 live in one of these cities?"
+
+    A query asks about `columns` random quasi-identifiers, so that it would cover about `share` of evenly spread rows.
+    Suppressed rows are missing from the answers, and count as error.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> t = cv.load("german_credit")
+    >>> near, far = (cv.Mondrian(k=k).fit(t).protect(t) for k in (3, 50))
+    >>> cv.measure.query_error(near).median < cv.measure.query_error(far).median
+    True
+    """
+    original = release.original_table(table)
+    names = [a.name for a in release.regions.axes]
+    if not 1 <= columns <= len(names):
+        raise bad_parameter("query_error", "columns", f"between 1 and the {len(names)} quasi-identifiers", columns)
+    if queries < 1:
+        raise bad_parameter("query_error", "queries", "at least 1", queries)
+    if not 0 < share < 1:
+        raise bad_parameter("query_error", "share", "between 0 and 1", share)
+    rng = generator(random_state)
+    axes = {a.name: a for a in release.regions.axes}
+    weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
+    errors = np.empty(queries)
+    for i in range(queries):
+        inside = np.ones(len(original), dtype=bool)
+        estimate = weights.copy()
+        for name in rng.choice(names, columns, replace=False):
+            values = original.frame[name]
+            part = _ask(values, axes[name], share ** (1 / columns), rng)
+            inside &= part.rows
+            estimate *= part.classes
+        true = int(inside.sum())
+        errors[i] = abs(estimate.sum() - true) / max(true, _LEAST * len(original))
+    worst = float(np.quantile(errors, 0.9))
+    return QueryError(queries, columns, float(np.median(errors)), float(errors.mean()), worst)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Part:
+    """Which rows of the table a condition holds for, and for what share of each class."""
+
+    rows: NDArray[np.bool_]
+    classes: Floats
+
+
+def _ask(values: pd.Series, axis: Axis, share: float, rng: np.random.Generator) -> _Part:
+    """A random range of numbers or set of values."""
+    if isinstance(axis, Range):
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        kinds = np.unique(numbers[np.isfinite(numbers)])
+        width = max(1, round(share * len(kinds)))
+        first = int(rng.integers(0, len(kinds) - width + 1))
+        low, high = float(kinds[first]), float(kinds[first + width - 1])
+        return _Part((numbers >= low) & (numbers <= high), _overlap(axis, low, high))
+    known = sorted((v for v in axis.known if v is not None), key=lambda v: (type(v).__name__, v))
+    drawn = rng.permutation(len(known))[: max(1, round(share * len(known)))]
+    wanted = {known[i] for i in drawn}
+    member = axis.member
+    hit = member[:, [v in wanted for v in axis.known]].sum(axis=1)
+    return _Part(values.isin(wanted).to_numpy(), hit / np.maximum(member.sum(axis=1), 1))
+
+
+def _overlap(axis: Range, low: float, high: float) -> Floats:
+    """Share of each class's range that lies within [low, high]; missing values never do."""
+    pad = 0.5 if axis.whole else 0.0
+    a, b = axis.low - pad, axis.high + pad
+    shared = np.clip(np.minimum(b, high + pad) - np.maximum(a, low - pad), 0, None)
+    point = b <= a
+    inside = (axis.low >= low) & (axis.high <= high)
+    share: Floats = np.where(point, inside, shared / np.where(point, 1.0, b - a)).astype(float)
+    return np.where(np.isfinite(share), share, 0.0)
+
+
+def column_shifts(release: Release, *, table: Table | None = None) -> tuple[ColumnShift, ...]:
+    """Each quasi-identifier before and after, missing values aside: 0 where nothing moved, at most 1.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> t = cv.load("german_credit")
+    >>> [s.distance for s in cv.measure.column_shifts(cv.Mondrian(k=1).fit(t).protect(t))][:2]
+    [0.0, 0.0]
+    """
+    original = release.original_table(table)
+    weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
+    return tuple(ColumnShift(a.name, _distance(a, weights, original)) for a in release.regions.axes)
+
+
+def _distance(axis: Axis, weights: Floats, table: Table) -> float:
+    values = table.frame[axis.name]
+    if isinstance(axis, Range):
+        return _moved(axis, weights, values)
+    return _changed(axis, weights, table, values)
+
+
+def _moved(axis: Range, weights: Floats, values: pd.Series) -> float:
+    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    numbers = np.sort(numbers[np.isfinite(numbers)])
+    kinds = np.unique(numbers)
+    some = np.isfinite(axis.low) & (weights > 0)
+    if len(kinds) < 2 or not some.any():
+        return 0.0
+    low, high, mass = axis.low[some], axis.high[some], weights[some] / weights[some].sum()
+    before = np.searchsorted(numbers, kinds, side="right") / len(numbers)
+    after = np.zeros(len(kinds))
+    step = 1.0 if axis.whole else 0.0
+    for i, value in enumerate(kinds):
+        width = high - low + step
+        reached = np.clip((value - low + step) / np.where(width > 0, width, 1.0), 0, 1)
+        after[i] = mass @ np.where(width > 0, reached, value >= low)
+    return float((np.abs(before - after)[:-1] * np.diff(kinds)).sum() / (kinds[-1] - kinds[0]))
+
+
+def _changed(axis: Values, weights: Floats, table: Table, values: pd.Series) -> float:
+    known = [v for v in axis.known if v is not None]
+    keep = [i for i, v in enumerate(axis.known) if v is not None]
+    member = axis.member[:, keep]
+    after = weights @ (member / np.maximum(member.sum(axis=1, keepdims=True), 1))
+    counts = values.value_counts()
+    held = {v: float(n) for v, n in counts.items()}
+    extra = [v for v in held if v not in set(known)]  # suppressed altogether
+    before = np.array([held.get(v, 0.0) for v in [*known, *extra]])
+    after = np.append(after, np.zeros(len(extra)))
+    if not before.sum() or not after.sum():
+        return 0.0
+    p, q = before / before.sum(), after / after.sum()
+    column = table.schema[axis.name]
+    if column.type == "categorical":
+        return float(half_l1(p, q))
+    levels = list(column.levels or ())
+    place = np.array([float(levels.index(v)) if levels else float(v) for v in [*known, *extra]])
+    order = np.argsort(place)
+    reach = place.max() - place.min()
+    return float(line_distance(p[order], q[order], place[order]) / reach) if reach > 0 else 0.0

@@ -1,0 +1,87 @@
+"""LDP: the published noise before the explainer."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from countervail.core.encode import Encoder
+from countervail.core.rng import RandomState
+from countervail.core.table import Table
+from countervail.protect.published._columns import Columns
+from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+
+
+class LDP(PublishedExplainer):
+    """DP-Pre as published: every cell of the training table gets noise, and NICE runs on the noisy table.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget that the authors claim for a record, shared equally by its columns.
+    target : "favourable", "other", a label or several
+        The decisions a counterfactual may lead to.
+    random_state : int, optional
+        For tests and studies: seeded noise can be taken off.
+
+    Notes
+    -----
+    *Threat model*: none. The ranges of the noise are those of the data, so one record moves them for all; and the
+    randomised response over m values keeps the truth with e**epsilon * (m - 1) times the probability of any other.
+    :class:`countervail.DPTable` is the mechanism that keeps the promise.
+
+    References
+    ----------
+    Differentially-private and plausible counterfactuals (paper 004), section 4.1.
+
+    Examples
+    --------
+    >>> import warnings, countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", cv.PrivacyWarning)
+    ...     made = cv.published.LDP(epsilon=1.0).fit(small_table(), small_model)
+    >>> type(made.explain(small_table(3)).guarantee).__name__
+    'NoGuarantee'
+    """
+
+    name: ClassVar[str] = "published-ldp"
+    why: ClassVar[str] = (
+        "the noise is scaled by ranges read off the records, and its randomised response keeps the truth more often "
+        "than epsilon allows (by ln(m - 1) for m values)"
+    )
+
+    def __init__(self, epsilon: float = 1.0, *, target: Any = "favourable", random_state: RandomState = None) -> None:
+        self.epsilon = epsilon
+        self.target = target
+        self.random_state = random_state
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(), cls(random_state=0)]
+
+    def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
+        # Rows are not required to be classified correctly: their labels belong to the rows before the noise.
+        self.explainer_ = self._nice(self._reference(table, rng), model, justified=False)
+
+    def _reference(self, table: Table, rng: np.random.Generator) -> Table:
+        """The noisy table; the true labels stay, but no search looks at them."""
+        encoder = Encoder.fit(table)
+        rows = encoder.encode(table.features)
+        columns, share = Columns.of(encoder, rows), np.full(len(rows), float(self.epsilon) / rows.shape[1])
+        noisy = np.column_stack([columns.noisy(j, rows[:, j], share, rng) for j in range(rows.shape[1])])
+        return reference(table, encoder, noisy)
+
+    def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:
+        return self._plain(asked)
+
+
+def reference(table: Table, encoder: Encoder, rows: Any) -> Table:
+    """A table of other rows in the place of the original ones, without its identifiers."""
+    frame = encoder.decode(rows)
+    assert table.schema.target is not None
+    target = table.target.to_numpy(copy=True)
+    frame[table.schema.target] = np.resize(target, len(frame))
+    return Table(frame, table.schema.without_identifiers())

@@ -1,0 +1,222 @@
+"""The published noise after the explainer: LaplaceNoise, NoisyMax, FeatureExponential."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countervail.core.rng import RandomState
+from countervail.core.table import Table
+from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_ALL = -1  # in the place of a class that the model gives to no record
+_CELLS = 1 << 22  # cells of an answer x value matrix worked on at once
+
+
+class PostExplainer(PublishedExplainer):
+    """NICE's counterfactual, with the columns that it changed drawn anew. A subclass writes `_redrawn`."""
+
+    def __init__(self, epsilon: float = 1.0, *, target: Any = "favourable", random_state: RandomState = None) -> None:
+        self.epsilon = epsilon
+        self.target = target
+        self.random_state = random_state
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(epsilon=5.0), cls(random_state=0)]
+
+    def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:
+        plain = self._plain(asked)
+        changed = (plain.cells != asked.x) & plain.given[:, None]
+        share = float(self.epsilon) / np.maximum(changed.sum(axis=1), 1)
+        # Which class the counterfactual belongs to: the frequencies are those of its records.
+        classes = self._classes(asked, plain)
+        cells = plain.cells.copy()
+        for j in range(cells.shape[1]):
+            at = np.flatnonzero(changed[:, j])
+            if len(at):
+                cells[at, j] = self._redrawn(j, cells[at, j], share[at], classes[at], rng)
+        return Answers(cells, plain.given)
+
+    def _classes(self, asked: Asked, plain: Answers) -> Ints:
+        return np.zeros(len(plain.cells), dtype=np.int64)
+
+    @abstractmethod
+    def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+        """New values of column `j`, one budget per answer."""
+
+
+class LaplaceNoise(PostExplainer):
+    """Laplace_Noise_DP as published: Laplace noise or randomised response on the columns that NICE changed.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget that the authors claim for an answer, shared by the changed columns.
+    target : "favourable", "other", a label or several
+        The decisions a counterfactual may lead to.
+    random_state : int, optional
+        For tests and studies: seeded noise can be taken off.
+
+    Notes
+    -----
+    *Threat model*: none. Which columns changed is released exactly, and the budget is split by their number.
+    :class:`countervail.NoisyCounterfactual` is the mechanism that keeps the promise.
+
+    References
+    ----------
+    Differentially-private and plausible counterfactuals (paper 004), section 4.3, Algorithm 2.
+
+    Examples
+    --------
+    >>> import warnings, countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", cv.PrivacyWarning)
+    ...     made = cv.published.LaplaceNoise(epsilon=1.0).fit(small_table(), small_model)
+    >>> type(made.explain(small_table(3)).guarantee).__name__
+    'NoGuarantee'
+    """
+
+    name: ClassVar[str] = "published-laplace"
+    why: ClassVar[str] = "which columns changed is released exactly, and the noise depends on their number"
+
+    def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+        return self.columns_.noisy(j, cells, epsilon, rng)
+
+
+class _Frequencies(PostExplainer):
+    """Keeps, for each class and column, which values its records hold and how often."""
+
+    def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
+        super()._learn(table, model, rng)
+        rows, classes = self.explainer_.rows_, self.explainer_.decision_.train
+        self.counts_: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        for c in (_ALL, *np.unique(classes)):
+            for j, column in enumerate(rows[(classes == c) | (c == _ALL)].T):
+                values, counts = np.unique(column, return_counts=True)
+                self.counts_[int(c), j] = values, counts.astype(float)
+
+    def _classes(self, asked: Asked, plain: Answers) -> Ints:
+        decision = self.explainer_.decision_
+        first = np.unique(asked.place, return_index=True)[1]
+        said = decision.decide(asked.encoder.decode(plain.cells[first]))[asked.place]
+        return np.where(np.isin(said, decision.train), said, _ALL)
+
+    def _among(self, j: int, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+        """A value of the class's records for each answer: the best of the noisy scores."""
+        out = np.empty(len(epsilon))
+        for c in np.unique(classes):
+            values, counts = self.counts_[int(c), j]
+            at = np.flatnonzero(classes == c)
+            step = max(1, _CELLS // len(values))
+            for some in (at[i : i + step] for i in range(0, len(at), step)):
+                out[some] = values[self._scores(counts, epsilon[some], rng).argmax(axis=1)]
+        return out
+
+    @abstractmethod
+    def _scores(self, counts: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+        """Answer x value: noisy scores, the largest of which wins."""
+
+
+class NoisyMax(_Frequencies):
+    """Report noisy max as published: changed numbers become the most frequent value of the class, by noisy counts.
+
+    As in the authors' experiments the counts get Laplace noise, the budget of a column is divided by its number of
+    distinct values too, and changed labels go through randomised response.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget that the authors claim for an answer, shared by the changed columns.
+    target : "favourable", "other", a label or several
+        The decisions a counterfactual may lead to.
+    random_state : int, optional
+        For tests and studies: seeded noise can be taken off.
+
+    Notes
+    -----
+    *Threat model*: none. Which columns changed is released exactly, and only values that occur in the class can win:
+    one that only one person has gives that person away. :class:`countervail.PrivateHistograms` keeps the promise.
+
+    References
+    ----------
+    Differentially-private and plausible counterfactuals (paper 004), section 4.3.
+
+    Examples
+    --------
+    >>> import warnings, countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", cv.PrivacyWarning)
+    ...     made = cv.published.NoisyMax(epsilon=1.0).fit(small_table(), small_model)
+    >>> type(made.explain(small_table(3)).guarantee).__name__
+    'NoGuarantee'
+    """
+
+    name: ClassVar[str] = "published-noisy-max"
+    why: ClassVar[str] = "which columns changed is released exactly, and only values that somebody holds can come out"
+
+    def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+        if not self.columns_.numeric[j]:
+            return self.columns_.noisy(j, cells, epsilon, rng)
+        return self._among(j, epsilon, classes, rng)
+
+    def _scores(self, counts: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+        scale = len(counts) / epsilon
+        scores: Floats = counts + rng.laplace(size=(len(epsilon), len(counts))) * scale[:, None]
+        return scores
+
+
+class FeatureExponential(_Frequencies):
+    """The feature-based exponential mechanism as published: changed columns take a value of the class by frequency.
+
+    The score of a value is its frequency among the records of the class, divided by that of the most frequent one; the
+    paper leaves its scale open, and this one shows the reported dependence on epsilon best.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget that the authors claim for an answer, shared by the changed columns.
+    target : "favourable", "other", a label or several
+        The decisions a counterfactual may lead to.
+    random_state : int, optional
+        For tests and studies: seeded noise can be taken off.
+
+    Notes
+    -----
+    *Threat model*: none. Which columns changed is released exactly, and only values that occur in the class can come
+    out. :class:`countervail.PrivateHistograms` keeps the promise.
+
+    References
+    ----------
+    Differentially-private and plausible counterfactuals (paper 004), section 4.3.
+
+    Examples
+    --------
+    >>> import warnings, countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", cv.PrivacyWarning)
+    ...     made = cv.published.FeatureExponential(epsilon=1.0).fit(small_table(), small_model)
+    >>> type(made.explain(small_table(3)).guarantee).__name__
+    'NoGuarantee'
+    """
+
+    name: ClassVar[str] = "published-exponential"
+    why: ClassVar[str] = "which columns changed is released exactly, and only values that somebody holds can come out"
+
+    def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+        return self._among(j, epsilon, classes, rng)
+
+    def _scores(self, counts: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+        # The largest of score + Gumbel noise is distributed as the exponential mechanism draws.
+        weight = epsilon[:, None] * (counts / counts.max())[None, :] / 2
+        scores: Floats = weight + rng.gumbel(size=weight.shape)
+        return scores

@@ -1,0 +1,164 @@
+"""The paper's Table 8, measured: which mechanism suits which priority, on the data at hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from countervail.core.errors import RefusedError, bad_parameter
+from countervail.core.guarantee import DifferentialPrivacy
+from countervail.study.mechanisms import MECHANISMS, OPEN, Asked
+from countervail.study.result import Row, Study
+
+PRIORITIES: dict[str, str] = {
+    "correctness": "answers that change the decision",
+    "proximity": "answers near to the person who asks",
+    "plausibility": "answers near to people who exist",
+    "privacy": "the least epsilon over all answers",
+}
+_FIGURE = {"correctness": "correctness", "proximity": "dist_rec", "plausibility": "plaus_prox"}
+_FLOOR = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The row that suits a priority best, the others in their order, and what is to be said about it."""
+
+    priority: str
+    best: Row
+    ranked: tuple[Row, ...]
+    as_good: tuple[str, ...]
+    without_noise: Row | None
+    answers: int
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {
+            "priority": self.priority,
+            "recommended": self.best.to_dict(),
+            "as_good": list(self.as_good),
+            "answers": self.answers,
+            "sentence": self.sentence,
+            "rows": [{**r.to_dict(), "total_epsilon": _finite(total_epsilon(r, self.answers))} for r in self.ranked],
+            "without_noise": None if self.without_noise is None else self.without_noise.to_dict(),
+        }
+
+
+def recommend(
+    study: Study, priority: str, *, answers: int = 1000, allow_no_guarantee: bool = False, floor: float = _FLOOR
+) -> Recommendation:
+    """The mechanism that suits a priority best, out of what a study measured on one table and model.
+
+    Parameters
+    ----------
+    study : Study
+        Of one table and one model; every setting in it is a candidate.
+    priority : {"correctness", "proximity", "plausibility", "privacy"}
+        What counts most. Near answers are worth nothing when they do not change the decision, so proximity and
+        plausibility are compared among mechanisms that do it often enough, if there are any. Of those that the
+        intervals cannot tell apart, the one that costs the least epsilon is taken.
+    answers : int
+        How many answers will be given: what is drawn once costs its epsilon once, the others cost it every time.
+    allow_no_guarantee : bool
+        Whether a mechanism without a guarantee may be recommended at all.
+    floor : float
+        What "often enough" means: the least Correctness.
+    """
+    if priority not in PRIORITIES:
+        raise bad_parameter("recommend", "priority", f"one of {list(PRIORITIES)}", priority)
+    if answers < 1:
+        raise bad_parameter("recommend", "answers", "a whole number of at least 1", answers)
+    rows = study.rows()
+    if len({(r.table, r.model) for r in rows}) > 1:
+        raise bad_parameter("recommend", "study", "about one table and one model", "several")
+    plain = next((r for r in rows if r.mechanism == OPEN), None)
+    able = [r for r in rows if r.mechanism != OPEN and (r.proven or allow_no_guarantee) and r.people]
+    if not able:
+        raise RefusedError(
+            "The study holds no mechanism with a guarantee, and one without is recommended only when that is allowed "
+            "(allow_no_guarantee=True, --allow-no-guarantee)."
+        )
+    ranked = sorted(able, key=lambda r: _order(r, priority, answers, floor))
+    level = [r for r in ranked if _level(r, ranked[0], priority, floor)]
+    best = min(level, key=lambda r: (total_epsilon(r, answers), ranked.index(r)))
+    as_good = tuple(title(r) for r in level if r is not best)
+    text = _sentence(best, priority, plain, as_good, answers)
+    return Recommendation(priority, best, tuple(ranked), as_good, plain, answers, text)
+
+
+def total_epsilon(row: Row, answers: int) -> float:
+    """What so many answers cost together; without a guarantee, without bound."""
+    if not row.proven or row.epsilon is None:
+        return math.inf
+    promise = MECHANISMS[row.mechanism].guarantee(Asked(row.epsilon, row.neighbours or 20)).over(answers)
+    return promise.total if isinstance(promise, DifferentialPrivacy) else math.inf
+
+
+def _order(row: Row, priority: str, answers: int, floor: float) -> tuple[float, ...]:
+    """Smaller is better; later figures settle ties."""
+    mean = {n: f.mean.value for n, f in row.figures.items()}
+    cost = mean["dist_rec"] + mean["plaus_prox"]
+    if priority == "correctness":
+        return (-round(mean["correctness"], 3), cost)
+    if priority == "privacy":
+        return (total_epsilon(row, answers), -mean["correctness"], cost)
+    return (mean["correctness"] < floor, mean[_FIGURE[priority]], -mean["correctness"])
+
+
+def _level(row: Row, first: Row, priority: str, floor: float) -> bool:
+    """Whether the measurement cannot tell a row from the first."""
+    if priority == "privacy" or row is first:
+        return row is first
+    figure = _FIGURE[priority]
+    one, other = first.figures[figure].mean, row.figures[figure].mean
+    enough = [r.figures["correctness"].mean.value >= floor for r in (first, row)]
+    fit = priority == "correctness" or not enough[0] or enough[1]
+    return fit and other.low <= one.high and one.low <= other.high
+
+
+def title(row: Row) -> str:
+    """A row's name with its setting."""
+    near = f", {row.neighbours} neighbours" if row.neighbours is not None else ""
+    return row.mechanism if row.epsilon is None else f"{row.mechanism} (epsilon {row.epsilon:g}{near})"
+
+
+def _sentence(best: Row, priority: str, plain: Row | None, as_good: Sequence[str], answers: int) -> str:
+    f = best.figures
+    total = total_epsilon(best, answers)
+    parts = [
+        f"For {PRIORITIES[priority]}: {title(best)}.",
+        f"{_share(f['correctness'].mean)} of its answers change the decision, at a distance of "
+        f"{_mean(f['dist_rec'].mean)} from the asker and {_mean(f['plaus_prox'].mean)} from the nearest records"
+        + (_beside(plain) if plain is not None else "")
+        + ".",
+    ]
+    if best.proven:
+        parts.append(f"{answers:,} answers cost epsilon {total:g} together.")
+    else:
+        parts.append("It has no privacy guarantee.")
+    if best.audited is not None and best.epsilon is not None:
+        parts.append(f"Measured from outside, its epsilon of {best.epsilon:g} is at least {max(best.audited, 0):.2f}.")
+    if as_good:
+        parts.append(f"It costs the least of those that the measurement cannot tell apart: {', '.join(as_good)}.")
+    parts.append(f"Measured on {best.people:,} people and {best.answers:,} answers, with 95% intervals.")
+    return " ".join(parts)
+
+
+def _beside(plain: Row) -> str:
+    mean = {n: f.mean.value for n, f in plain.figures.items()}
+    return f" (plain NICE: {mean['dist_rec']:.2f} and {mean['plaus_prox']:.2f})"
+
+
+def _share(e: Any) -> str:
+    return f"{100 * e.value:.1f}% [{100 * e.low:.1f}, {100 * e.high:.1f}]"
+
+
+def _mean(e: Any) -> str:
+    return f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

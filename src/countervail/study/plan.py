@@ -1,0 +1,138 @@
+"""What a study will do: every combination, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import Any
+
+from countervail.core.errors import bad_parameter
+from countervail.core.table import Table
+from countervail.model.paper import KINDS, PAPER_MODELS
+from countervail.study.mechanisms import MECHANISMS, OPEN, SOUND
+
+GIVEN = "given"  # the name of a model that came with the plan
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One mechanism with one setting on one table, model and seed."""
+
+    table: str
+    model: str
+    seed: int
+    mechanism: str
+    epsilon: float | None
+    neighbours: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """Mechanisms x epsilons x neighbours x models x tables x seeds.
+
+    Parameters
+    ----------
+    tables : mapping of str to Table
+        The data; private mechanisms need declared domains.
+    mechanisms : sequence of str
+        Names out of `MECHANISMS`; by default plain NICE and all that keep a promise.
+    epsilons, neighbours : sequences
+        Settings of the mechanisms that have them.
+    models : sequence of str
+        "forest", "network", "lightgbm": trained anew for each seed, with the paper's settings for the table of that
+        name, else those for Adult.
+    seeds : sequence of int
+        Each gives another split (70% the mechanism's table, 20% to see how good the model is, 10% people who ask) and
+        another model. The noise itself is never seeded.
+    people, runs : int
+        How many people ask at most, and how often each, where noise is drawn for every answer.
+    missing : mapping
+        Per table, the columns in which "missing" is a public level of its own.
+    target : "favourable" or "other"
+        "favourable": those who are refused ask. "other": anybody asks for another decision.
+    model : estimator, optional
+        A fitted model, used instead of training any.
+    audit_draws : int
+        Draws on each side of a tiny pair of tables to measure each epsilon from outside; 0: none.
+
+    Examples
+    --------
+    >>> from countervail.study import Plan
+    >>> from countervail.testing import small_table
+    >>> plan = Plan({"small": small_table()}, ("nice", "private-neighbours"), epsilons=(0.1, 1.0), seeds=(0, 1))
+    >>> len(plan.cells())
+    6
+    """
+
+    tables: Mapping[str, Table]
+    mechanisms: Sequence[str] = (OPEN, *SOUND)
+    epsilons: Sequence[float] = (0.1, 1.0, 5.0, 10.0)
+    neighbours: Sequence[int] = (20,)
+    models: Sequence[str] = ("forest",)
+    seeds: Sequence[int] = (0, 1, 2, 3, 4)
+    people: int = 200
+    runs: int = 5
+    missing: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    target: Any = "favourable"
+    model: Any = None
+    audit_draws: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.tables or not all(isinstance(t, Table) for t in self.tables.values()):
+            raise bad_parameter("Plan", "tables", "a mapping of names to Tables", type(self.tables).__name__)
+        for name, values, known in (
+            ("mechanisms", self.mechanisms, list(MECHANISMS)),
+            ("models", self.models, list(KINDS)),
+            ("missing", self.missing, list(self.tables)),
+        ):
+            if isinstance(values, str) or (unknown := [v for v in values if v not in known]):
+                raise bad_parameter(
+                    "Plan", name, f"a list out of {known}", values if isinstance(values, str) else unknown
+                )
+        for name in ("mechanisms", "models", "seeds", "epsilons", "neighbours"):
+            if not len(getattr(self, name)) or len(set(getattr(self, name))) < len(getattr(self, name)):
+                raise bad_parameter("Plan", name, "a list of one or more different values", list(getattr(self, name)))
+        if not all(e > 0 for e in self.epsilons):
+            raise bad_parameter("Plan", "epsilons", "numbers above 0", list(self.epsilons))
+        for name, least in (("people", 1), ("runs", 1), ("audit_draws", 0)):
+            if int(getattr(self, name)) < least:
+                raise bad_parameter("Plan", name, f"a whole number of at least {least}", getattr(self, name))
+
+    @property
+    def model_names(self) -> tuple[str, ...]:
+        """The models that are compared."""
+        return tuple(self.models) if self.model is None else (GIVEN,)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every combination that makes sense."""
+        found = []
+        for table, model, seed, name in product(self.tables, self.model_names, self.seeds, self.mechanisms):
+            mechanism = MECHANISMS[name]
+            epsilons: Sequence[float | None] = self.epsilons if mechanism.budgeted else (None,)
+            neighbours: Sequence[int | None] = self.neighbours if mechanism.neighbours else (None,)
+            found += [Cell(table, model, seed, name, e, k) for e, k in product(epsilons, neighbours)]
+        return tuple(found)
+
+    def settings_for(self, table: str) -> str:
+        """The data set of the paper whose model settings fit."""
+        return table if table in PAPER_MODELS else "adult"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON data, without the rows and the model."""
+        return {
+            "tables": {n: len(t) for n, t in self.tables.items()},
+            "mechanisms": list(self.mechanisms),
+            "epsilons": list(self.epsilons),
+            "neighbours": list(self.neighbours),
+            "models": list(self.model_names),
+            "seeds": list(self.seeds),
+            "people": self.people,
+            "runs": self.runs,
+            "target": self.target,
+            "audit_draws": self.audit_draws,
+        }

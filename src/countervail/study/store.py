@@ -1,0 +1,97 @@
+"""Finished cells on disk: one small file each, written whole or not at all, so that a study can be taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.files import write_text
+from countervail.core.table import Table
+from countervail.study.plan import Cell, Plan
+from countervail.study.result import CellResult
+
+_VERSION = 1
+_HEAD = "study.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A folder of finished cells. Names of files are keyed with a salt of the folder: they tell nothing of the rows."""
+
+    folder: Path
+    salt: bytes
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """Open the folder, or make it."""
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise bad_parameter("run", "store", "a folder", f"the file '{folder.name}'")
+        folder.mkdir(parents=True, exist_ok=True)
+        head = folder / _HEAD
+        if not head.is_file():
+            write_text(json.dumps({"version": _VERSION, "salt": secrets.token_hex(16)}) + "\n", head)
+        data = _read(head)
+        if data.get("version") != _VERSION or "salt" not in data:
+            raise SchemaError(f"'{_HEAD}' in '{folder.name}' is of another version. Use another folder.")
+        return cls(folder, bytes.fromhex(data["salt"]))
+
+    def key(self, *parts: Any) -> str:
+        """A name for anything that can be written as JSON."""
+        text = json.dumps(parts, sort_keys=True, default=str).encode()
+        return hashlib.blake2b(text, key=self.salt, digest_size=16).hexdigest()
+
+    def read(self, key: str) -> dict[str, Any] | None:
+        """What is kept under a name."""
+        path = self.folder / f"{key}.json"
+        return _read(path) if path.is_file() else None
+
+    def write(self, key: str, data: dict[str, Any]) -> None:
+        """Keep it."""
+        write_text(json.dumps(data) + "\n", self.folder / f"{key}.json")
+
+    def result(self, key: str) -> CellResult | None:
+        """The finished cell of this name."""
+        data = self.read(key)
+        return None if data is None else CellResult.from_dict(data["result"])
+
+    def keep(self, key: str, cell: Cell, result: CellResult) -> None:
+        """Keep a finished cell."""
+        self.write(key, {"cell": cell.to_dict(), "result": result.to_dict()})
+
+
+def cell_keys(store: Store, plan: Plan) -> dict[Cell, str]:
+    """The name of each cell: it changes with the rows, the schema, the model and all settings that matter."""
+    prints = {name: _print_of(table, plan) for name, table in plan.tables.items()}
+    common = {n: getattr(plan, n) for n in ("people", "runs", "target")}
+    return {
+        c: store.key(c.to_dict(), common, prints[c.table], sorted(plan.missing.get(c.table, ()))) for c in plan.cells()
+    }
+
+
+def _print_of(table: Table, plan: Plan) -> str:
+    """A digest of the rows, the schema and a given model's decisions; it is only ever used under the store's key."""
+    digest = hashlib.sha256(repr(table.schema).encode())
+    digest.update(np.asarray(pd.util.hash_pandas_object(table.frame, index=False)).tobytes())
+    if plan.model is not None:
+        said = plan.model.predict(table.features) if hasattr(plan.model, "predict") else plan.model(table.features)
+        digest.update(repr(np.asarray(said).tolist()).encode())
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        data = None
+    if not isinstance(data, dict):
+        raise SchemaError(f"'{path.name}' in the folder of the study is damaged. Delete it, and run again.")
+    return data

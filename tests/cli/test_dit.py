@@ -1,0 +1,105 @@
+"""countervail dit: several k and l, HTML and JSON, no row anywhere."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from countervail.cli import app
+from countervail.core.errors import ParameterError
+
+SCHEMA = """
+version = 1
+[columns.id]
+role = "identifier"
+[columns.age]
+type = "numeric"
+role = "quasi"
+[columns.city]
+role = "quasi"
+[columns.ill]
+role = "sensitive"
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 90
+    frame = pd.DataFrame(
+        {
+            "id": [f"secret-{i}" for i in range(n)],
+            "age": rng.integers(20, 50, n),
+            "city": rng.choice(["Ghent", "Bruges", "Ostend"], n),
+            "ill": rng.choice(["flu", "cold", "none"], n),
+        }
+    )
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "people.toml").write_text(SCHEMA)
+    return tmp_path
+
+
+def run(folder, *arguments):
+    common = ["dit", str(folder / "people.csv"), "--schema", str(folder / "people.toml")]
+    return CliRunner().invoke(app, [*common, *arguments], catch_exceptions=True)
+
+
+def test_several_k_and_l_side_by_side(files):
+    html, data = files / "report.html", files / "report.json"
+    done = run(files, "--k", "2,5", "--l", "1.5", "--profile", "basic", "-o", str(html), "-o", str(data))
+    assert done.exit_code == 0, done.output
+    assert "k=2" in done.output
+    assert "l=1.5" in done.output
+    assert "DecisionTree" in done.output
+    found = json.loads(data.read_text())
+    assert list(found["tests"]) == ["k=2", "k=5", "l=1.5"]
+    one = found["tests"]["k=5"]
+    assert one["tested"] == one["people"] == 90
+    assert one["path"] == "fast"
+    assert set(one["beside"]) == {"identity", "second learner", "identity, second learner"}
+    page = html.read_text()
+    assert "No promise" in page
+    assert "<svg" in page
+    assert "secret-" not in page + data.read_text()
+
+
+def test_the_checked_mondrian_is_tested_on_people_drawn_at_random(files):
+    done = run(files, "--k", "4", "--records", "8", "--json", "--method", "mondrian", "--sensitive", "ill")
+    assert done.exit_code == 0, done.output
+    one = json.loads(done.stdout)["tests"]["k=4"]
+    assert (one["tested"], one["people"], one["path"]) == (8, 90, "general")
+
+
+def test_a_run_can_be_resumed(files):
+    file = files / "kept.json"
+    first = run(files, "--k", "4", "--records", "5", "--json", "--resume", str(file))
+    again = run(files, "--k", "4", "--records", "5", "--json", "--resume", str(file))
+    assert first.exit_code == again.exit_code == 0
+    assert (files / "kept-0.json").is_file()
+    assert json.loads(first.stdout) == json.loads(again.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--k", "two"], "--k takes numbers"),
+        (["--k", "2.5"], "whole numbers"),
+        (["--k", "5", "--sensitive", "age"], "neither identifier"),
+        (["--k", "5", "--encoding", "hot"], "'encoding'"),
+        (["--k", "500"], "at most the number of rows"),
+        (["-o", "report.txt"], "must end in"),
+    ],
+    ids=["text", "fraction", "sensitive", "encoding", "too large", "ending"],
+)
+def test_what_cannot_be_done_is_said(files, arguments, says):
+    done = run(files, *arguments)
+    assert done.exit_code != 0
+    assert isinstance(done.exception, ParameterError)
+    assert says in str(done.exception)
+
+
+def test_the_help_has_an_example():
+    shown = CliRunner().invoke(app, ["dit", "--help"])
+    assert "Example" in shown.output

@@ -1,0 +1,53 @@
+"""The published study in small: German credit, a forest, one seed; what the record shows at length holds here too."""
+
+import pytest
+
+import countervail as cv
+from countervail.study import PUBLISHED, Plan, run
+
+
+@pytest.fixture(scope="module")
+def rows():
+    plan = Plan(
+        {"german_credit": cv.load("german_credit")},
+        ("nice", *PUBLISHED),
+        epsilons=(0.01, 10.0),
+        neighbours=(3, 20),
+        seeds=(0,),
+        people=30,
+        runs=3,
+        target="other",
+    )
+    return {(r.mechanism, r.epsilon, r.neighbours): r.figures for r in run(plan).rows()}
+
+
+def mean(rows, figure, mechanism, epsilon=None, neighbours=None):
+    return rows[mechanism, epsilon, neighbours][figure].mean.value
+
+
+def test_noise_before_the_search_leaves_every_answer_correct(rows):
+    # Tables 2 and 25: LDP is at 100, as plain NICE is.
+    assert mean(rows, "correctness", "nice") == 1
+    assert all(mean(rows, "correctness", "published-ldp", e) == 1 for e in (0.01, 10.0))
+
+
+def test_noise_after_the_search_undoes_many_answers(rows):
+    # Tables 5-7 and 27-29: all three stay far below LDP.
+    for name in ("published-laplace", "published-noisy-max", "published-exponential"):
+        assert mean(rows, "correctness", name, 0.01) < 0.9
+
+
+def test_more_neighbours_make_inline_answers_more_often_correct(rows):
+    # Tables 4 and 26.
+    few, many = (mean(rows, "correctness", "published-inline", 0.01, k) for k in (3, 20))
+    assert many >= few
+
+
+def test_a_larger_budget_brings_answers_nearer(rows):
+    for name, near in (("published-ldp", None), ("published-inline", 3), ("published-laplace", None)):
+        assert mean(rows, "dist_rec", name, 10.0, near) < mean(rows, "dist_rec", name, 0.01, near)
+
+
+def test_plain_answers_lie_nearest_to_records(rows):
+    plain = mean(rows, "d_min", "nice")
+    assert all(f["d_min"].mean.value >= plain for (name, *_), f in rows.items() if name != "published-noisy-max")
