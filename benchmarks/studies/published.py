@@ -27,7 +27,7 @@ from _private import load_declared, provenance  # noqa: E402
 from countervail.model import PAPER_MODELS, train_paper_model  # noqa: E402
 from countervail.study import MECHANISMS, PUBLISHED, Plan, Study, run  # noqa: E402
 from countervail.study.audit import pair_evidence  # noqa: E402
-from countervail.study.result import Moments  # noqa: E402
+from countervail.study.result import SHARES, Moments  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "published.json"
 PICTURES = ROOT / "docs" / "figures"
@@ -112,7 +112,7 @@ def head_to_head(name: str, size: dict[str, Any], store: Path) -> dict[str, Any]
     )
     study = measured(plan, store, f"{name}, ours against theirs")
     differences = {
-        f"{e:g}": {n: difference(pooled(study, OURS, e, n), pooled(study, THEIRS, e, n)) for n in FIGURES[:3]}
+        f"{e:g}": {n: difference(pooled(study, OURS, e, n), pooled(study, THEIRS, e, n), n) for n in FIGURES[:3]}
         for e in plan.epsilons
     }
     return {
@@ -128,14 +128,17 @@ def pooled(study: Study, mechanism: str, epsilon: float, figure: str) -> Moments
     return sum(parts[1:], start=parts[0])
 
 
-def difference(a: Moments, b: Moments) -> dict[str, Any]:
-    """The gap between two means with a 95% interval over people."""
+def difference(a: Moments, b: Moments, name: str) -> dict[str, Any]:
+    """The gap between two means with a 95% interval over people; shares that never vary keep their binomial ones."""
     from scipy.stats import norm
 
     means = [m.total / m.people for m in (a, b)]
     spread = sum((m.squares - m.total**2 / m.people) / (m.people - 1) / m.people for m in (a, b))
     half = float(norm.ppf(0.975)) * math.sqrt(max(spread, 0.0))
     gap = means[0] - means[1]
+    if name in SHARES and spread <= 0:
+        one, other = (m.estimate(share=True) for m in (a, b))
+        half = max(one.high - one.low, other.high - other.low)
     return {"value": gap, "low": gap - half, "high": gap + half, "people": [a.people, b.people]}
 
 

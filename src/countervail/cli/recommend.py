@@ -111,7 +111,7 @@ def _line(row: Row) -> list[str]:
     audited = "" if row.audited is None else f">={max(row.audited, 0.0):.1f}"
     correct, near, real = (row.figures[n].mean for n in ("correctness", "dist_rec", "plaus_prox"))
     shares = f"{100 * correct.value:.0f}% ({100 * correct.low:.0f}-{100 * correct.high:.0f})"
-    means = [f"{e.value:.2f} ({e.low:.2f}-{e.high:.2f})" for e in (near, real)]
+    means = [f"{e.value:.2f} ±{e.high - e.value:.2f}" for e in (near, real)]
     return [row.mechanism, epsilon, audited, shares, *means]
 
 

@@ -22,19 +22,18 @@ from countervail.core.region import Region, Regions
 from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
-from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.ledger.ledger import Ledger
 from countervail.protect import _exact, _grasp
+from countervail.protect._cfk_answers import SAMPLED, Answers
+from countervail.protect._cfk_parameters import Search, check_parameters
 from countervail.protect._crowd import Crowd
 from countervail.protect._exact import Limits, Solved
 from countervail.protect._grouping import boxes_of, dense, form_groups, merge
 from countervail.protect._recorded import groups_digest, partition_digest
-from countervail.protect._space import Bools, Boxes, Ints, Space
+from countervail.protect._space import Bools, Ints, Space
 from countervail.protect.base import ExplanationProtector, released, unique_rows
 from countervail.protect.groups import Groups
 
-Search = Literal["groups", "exact", "grasp"]
-SEARCHES: tuple[Search, ...] = ("groups", "exact", "grasp")
-_SAMPLED = "The share of combinations that hold was sampled."
 _REFIT = (
     "These people were grouped by an earlier fit. The promise holds for the answers of one fit; what changed in the "
     "table since then may be told from answers before and after."
@@ -174,7 +173,7 @@ class CFK(ExplanationProtector):
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
-        self._check_parameters()
+        check_parameters(self)
         super().fit(table, model)
         if self.k > len(table):
             raise bad_parameter("CFK", "k", f"at most the number of rows, {len(table)}", self.k)
@@ -238,36 +237,6 @@ class CFK(ExplanationProtector):
             cls(k=3, search="grasp"),
             cls(k=3, search="grasp", profile="published"),
         ]
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 2:
-            raise bad_parameter("CFK", "k", "a whole number of at least 2", self.k)
-        if self.search not in SEARCHES:
-            raise bad_parameter("CFK", "search", f"one of {SEARCHES}", self.search)
-        if self.grouping not in ("clusters", "mondrian"):
-            raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
-        if self.profile not in (None, "published"):
-            raise bad_parameter("CFK", "profile", "None or 'published'", self.profile)
-        if self.profile and self.search != "grasp":
-            raise bad_parameter("CFK", "profile", "None unless search='grasp'", self.profile)
-        check_ledger(self.ledger, "CFK")
-        for name in ("l", "t", "groups", "ledger"):
-            if getattr(self, name) is not None and self.search != "groups":
-                raise bad_parameter("CFK", name, "None unless search='groups'", getattr(self, name))
-        if (self.l is not None or self.t is not None) and self.sensitive is None:
-            raise bad_parameter("CFK", "sensitive", "the column that l and t speak of", None)
-        if self.l is not None and self.l < 1:
-            raise bad_parameter("CFK", "l", "at least 1", self.l)
-        if self.t is not None and not 0 <= self.t <= 1:
-            raise bad_parameter("CFK", "t", "between 0 and 1", self.t)
-        if self.groups is not None and self.groups.k < self.k:
-            raise bad_parameter("CFK", "groups", f"formed with a k of at least {self.k}", self.groups.k)
-        if not 0 <= self.min_pureness <= 1:
-            raise bad_parameter("CFK", "min_pureness", "between 0 and 1", self.min_pureness)
-        for name in ("neighbours", "node_budget", "cell_budget", "alpha", "iterations"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise bad_parameter("CFK", name, "a whole number of at least 1", value)
 
     def _fit_groups(self, table: Table, model: Any) -> None:
         """Settle who hides with whom, on quasi-identifiers alone; then which candidates may be handed out."""
@@ -367,7 +336,7 @@ class CFK(ExplanationProtector):
         )
         return counts
 
-    def _answer(self, frame: pd.DataFrame) -> _Answers:
+    def _answer(self, frame: pd.DataFrame) -> Answers:
         """Solve for the nearest neighbour of each query, then for the next one where no region was found."""
         explainer = self.explainer_
         now = explainer.decision_.decide(frame)
@@ -376,7 +345,7 @@ class CFK(ExplanationProtector):
             return self._answer_from_groups(frame, now, already)
         tried = self.neighbours if self.search == "exact" else 1
         ranks = explainer.nearest(frame, tried)
-        answers = _Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
+        answers = Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
         for rank in range(tried):
             open_ = np.flatnonzero(~answers.found & (ranks[:, rank] >= 0))
             if not len(open_):
@@ -385,9 +354,9 @@ class CFK(ExplanationProtector):
             answers.take(open_, distinct, which, self._solve(distinct), rank)
         return answers
 
-    def _answer_from_groups(self, frame: pd.DataFrame, now: Ints, already: Bools) -> _Answers:
+    def _answer_from_groups(self, frame: pd.DataFrame, now: Ints, already: Bools) -> Answers:
         explainer = self.explainer_
-        answers = _Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
+        answers = Answers.empty(len(frame), explainer.rows_.shape[1], self.space_, now, already)
         open_ = np.flatnonzero(~already)
         if len(open_):
             _, queries = explainer.encoder_.extended(frame.iloc[open_])
@@ -397,7 +366,7 @@ class CFK(ExplanationProtector):
             answers.rows[at] = self.crowd_.example(candidate)
             answers.pureness[at] = self.crowd_.pureness[candidate]
             for a, c in zip(at, candidate):
-                answers.notes[a] = _SAMPLED if self.crowd_.sampled[c] else ""
+                answers.notes[a] = SAMPLED if self.crowd_.sampled[c] else ""
         return answers
 
     def _group_texts(self, coded: Matrix) -> list[frozenset[str]]:
@@ -422,8 +391,8 @@ class CFK(ExplanationProtector):
         limits = Limits(self.k, self.node_budget, self.cell_budget, self.min_pureness)
         return _exact.solve(self.space_, centres, rows, self._favourable, limits)
 
-    def _release(self, frame: pd.DataFrame, parts: list[_Answers]) -> Explanations:
-        a = _Answers.joined(parts)
+    def _release(self, frame: pd.DataFrame, parts: list[Answers]) -> Explanations:
+        a = Answers.joined(parts)
         explainer, schema = self.explainer_, self.table_.schema.without_identifiers()
         cells = self._cells(a)
         after = np.full(len(a.now), -1, dtype=np.int64)
@@ -445,7 +414,7 @@ class CFK(ExplanationProtector):
             audit=self.table_,
         )
 
-    def _cells(self, a: _Answers) -> pd.DataFrame:
+    def _cells(self, a: Answers) -> pd.DataFrame:
         """Quasi-identifiers as regions, private attributes as they are, blanks where there is no answer."""
         at = np.flatnonzero(a.found)
         private = self.explainer_.encoder_.decode(a.rows[at])
@@ -459,7 +428,7 @@ class CFK(ExplanationProtector):
             out[name] = values.set_axis(at).reindex(range(len(a.found)))
         return released(pd.DataFrame(out))
 
-    def _regions(self, a: _Answers, at: Ints) -> Regions:
+    def _regions(self, a: Answers, at: Ints) -> Regions:
         if self.search == "groups":
             regions: Regions = self.groups_.regions[a.group[at]]
             return regions
@@ -490,61 +459,3 @@ def _trimmed(table: Table, rows: Bools) -> Table:
         if isinstance(values.dtype, pd.CategoricalDtype) and column.values is None:
             part.frame[column.name] = values.cat.remove_unused_categories()
     return part
-
-
-class _Answers:
-    """What has been found for a batch of queries."""
-
-    def __init__(
-        self, now: Ints, already: Bools, found: Bools, rows: Matrix, boxes: Boxes, pureness: Matrix, notes: list[str]
-    ) -> None:
-        self.now, self.already, self.found = now, already, found
-        self.rows, self.boxes, self.pureness, self.notes = rows, boxes, pureness, notes
-        self.group = np.full(len(now), -1, dtype=np.int64)
-
-    @classmethod
-    def empty(cls, n: int, width: int, space: Space, now: Ints, already: Bools) -> _Answers:
-        """No answer yet."""
-        q, v = len(space.sizes), space.positions.shape[1]
-        boxes = Boxes(np.zeros((n, q), np.int64), np.zeros((n, q), np.int64), np.zeros((n, q, v), dtype=bool))
-        return cls(now, already, np.zeros(n, dtype=bool), np.zeros((n, width)), boxes, np.full(n, np.nan), [""] * n)
-
-    @classmethod
-    def joined(cls, parts: list[_Answers]) -> _Answers:
-        """Several batches as one."""
-        boxes = Boxes(
-            np.concatenate([p.boxes.low for p in parts]),
-            np.concatenate([p.boxes.high for p in parts]),
-            np.concatenate([p.boxes.member for p in parts]),
-        )
-        now, already, found, rows, pureness = (
-            np.concatenate([getattr(p, field) for p in parts])
-            for field in ("now", "already", "found", "rows", "pureness")
-        )
-        out = cls(now, already, found, rows, boxes, pureness, [n for p in parts for n in p.notes])
-        out.group = np.concatenate([p.group for p in parts])
-        return out
-
-    def take(self, open_: Ints, distinct: Matrix, which: Ints, solved: Solved, rank: int) -> None:
-        """Enter what was solved for the distinct counterfactuals of the open queries."""
-        ok = solved.found[which]
-        at, source = open_[ok], which[ok]
-        self.found[at] = True
-        self.rows[at] = distinct[source]
-        self.boxes.low[at], self.boxes.high[at] = solved.boxes.low[source], solved.boxes.high[source]
-        self.boxes.member[at], self.pureness[at] = solved.boxes.member[source], solved.pureness[source]
-        for a, s in zip(at, source):
-            self.notes[a] = _note(rank, solved, int(s))
-
-
-def _note(rank: int, solved: Solved, i: int) -> str:
-    """What the asker should know about how the region came about."""
-    notes = []
-    if rank > 0:
-        notes.append("Nearer counterfactuals have no region in which every combination keeps the decision.")
-    gap = float(solved.cost[i] - solved.bound[i])
-    if gap > 1e-9 and solved.pureness[i] == 1:
-        notes.append(f"The region is not proven minimal: its NCP is at most {gap:.2%} above the least possible.")
-    if solved.sampled[i]:
-        notes.append(_SAMPLED)
-    return " ".join(notes)

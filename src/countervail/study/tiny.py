@@ -11,8 +11,8 @@ from countervail.core.table import Table
 Ints = NDArray[np.int64]
 SEXES, JOBS = ("f", "m"), ("a", "b", "c", "d")
 _BASE = [[0, 1, 2], [0, 2, 3], [0, 3, 4], [0, 1, 4]]
-# Refused people who are in every table: they hold the ranges of the columns whoever is exchanged. One job is left to the
-# others, because that a label occurs at all is part of what mechanisms give away that read their labels off the rows.
+# Refused people who are in every table: they hold the ranges of the columns whoever is exchanged. One job is left to
+# the others: that a label occurs at all is part of what mechanisms give away that read their labels off the rows.
 ALWAYS = [[0, 0, 0], [0, 0, 4], [0, 3, 1], [1, 2, 0]]
 PAIRS: dict[str, tuple[list[list[int]], list[list[int]]]] = {
     "nearest replaced, other columns change": ([*_BASE, [1, 0, 3]], [*_BASE, [0, 3, 2]]),

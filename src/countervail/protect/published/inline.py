@@ -36,8 +36,8 @@ class InlineDP(PublishedExplainer):
     neighbours : int
         How many of the nearest records of the other class fill the pool.
     split : {"columns", "columns and neighbours"}
-        What the budget is divided by: the number of open columns (Algorithm 1, and what the reported figures show), or
-        that times the number of neighbours (the text).
+        What the budget is divided by: the number of open columns (Algorithm 1), or that times the number of
+        neighbours (the text).
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
