@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.naive_bayes import BernoulliNB
 
 from countervail.attack._encodings import Spec, encode_axis
 from countervail.attack._released import plain_axis
@@ -18,9 +19,11 @@ from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis
 from countervail.core.release import Release
 from countervail.core.table import Table
+from countervail.core.tuples import row_numbers
 
 Floats = NDArray[np.float64]
 OWNER = "DifferentialInferenceTest"
+_CELLS = 100_000
 
 
 def release_of(anonymiser: Any, table: Table, seed: int | None) -> Release:
@@ -74,6 +77,36 @@ class Published:
             own.append(mine)
         return np.concatenate(blocks, axis=1), np.concatenate(own)
 
+    def counted(self, person: pd.DataFrame, specs: Sequence[Spec]) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """Rows that are equal in features and sensitive value once, with their number; and the person's features."""
+        blocks, keys, own = [], [self.secret], []
+        for (axis, groups), spec in zip(self.axes, specs):
+            cells, mine = encode_axis(axis, person[axis.name], spec)
+            distinct, which = _distinct(cells)
+            blocks.append(distinct)
+            keys.append(which if groups is None else which[groups])
+            own.append(mine)
+        shape = (int(self.secret.max()) + 1, *map(len, blocks))
+        if np.prod(shape, dtype=float) <= _CELLS:  # few kinds of rows: count them without sorting
+            times = np.bincount(np.ravel_multi_index(keys, shape), minlength=int(np.prod(shape)))
+            kinds = np.flatnonzero(times)
+            secret, *places = np.unravel_index(kinds, shape)
+            times = times[kinds]
+        else:
+            _, first, times = np.unique(row_numbers(keys), return_index=True, return_counts=True)
+            secret, *places = (key[first] for key in keys)
+        features = np.concatenate([block[place] for block, place in zip(blocks, places)], axis=1)
+        return features, secret, times.astype(float), np.concatenate(own)
+
+
+def _distinct(cells: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """The different rows, and which of them each row is."""
+    if cells.shape[1] == 1:
+        values, which = np.unique(cells[:, 0], return_inverse=True)
+        return values[:, None], which
+    rows, which = np.unique(cells, axis=0, return_inverse=True)
+    return rows, which.ravel()
+
 
 def secret_codes(column: pd.Series, values: tuple[Any, ...]) -> NDArray[np.int64]:
     """Each row's place among the sensitive values."""
@@ -85,12 +118,14 @@ def secret_codes(column: pd.Series, values: tuple[Any, ...]) -> NDArray[np.int64
     return found[codes]
 
 
-def trained(learner: Any, features: Floats, secret: NDArray[np.int64], seed: int | None) -> Any:
+def trained(
+    learner: Any, features: Floats, secret: NDArray[np.int64], seed: int | None, weight: Floats | None = None
+) -> Any:
     """A fresh copy of the learner, fitted."""
     model = clone(learner)
     if seed is not None and "random_state" in model.get_params():
         model.set_params(random_state=seed)
-    return model.fit(features, secret)
+    return model.fit(features, secret) if weight is None else model.fit(features, secret, sample_weight=weight)
 
 
 def predicted(model: Any, own: Floats, n: int) -> Floats:
@@ -142,6 +177,9 @@ class Job:
         return Published.of(release_of(self.anonymiser, table, seed), names, self.sensitive, self.values)
 
     def _infer(self, person: pd.DataFrame, release: Published, seed: int | None, model: Any) -> Floats:
+        if model is None and type(self.learner) is BernoulliNB:  # it only counts: equal rows may go in once
+            features, secret, weight, own = release.counted(person, self.specs)
+            return predicted(trained(self.learner, features, secret, seed, weight), own, len(self.values))
         features, own = release.features(person, self.specs)
         if model is None:
             model = trained(self.learner, features, release.secret, seed)

@@ -222,7 +222,7 @@ class DifferentialInferenceTest(BaseEstimator):
         from joblib import Parallel, delayed
 
         left = np.flatnonzero(~progressed.done)
-        size = max(1, min(16, len(rows) // 100))
+        size = max(1, min(16, len(left) // 12))  # every batch carries the table to its process
         batches = [left[a : a + size] for a in range(0, len(left), size)]
         pool = Parallel(n_jobs=self.n_jobs, return_as="generator")
         answers = pool(delayed(run_batch)(job, rows[b], seeds[b]) for b in batches)
