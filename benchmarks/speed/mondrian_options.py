@@ -49,6 +49,7 @@ def options(folder: Path) -> dict[str, dict[str, Any]]:
         "sets, 1% suppressed": {"suppress": 0.01},
         "sets, 5% suppressed": {"suppress": 0.05},
         "sets, relaxed, 5% suppressed": {"mode": "relaxed", "suppress": 0.05},
+        "names, ages too, 1% suppressed": {**names, "hierarchies": folder, "suppress": 0.01},
         "names, 5% suppressed": {**names, "hierarchies": folder, "without": "age", "suppress": 0.05},
     }
 

@@ -25,8 +25,8 @@ from countervail.data.load import load
 if TYPE_CHECKING:
     from countervail import attack as attack
     from countervail import measure as measure
-    from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
     from countervail import study as study
+    from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
     from countervail.explain import NICE as NICE
     from countervail.ledger import Ledger as Ledger
     from countervail.protect import CFK as CFK

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -268,12 +269,15 @@ class Twin:
         total = sum(self.weight(part) for part in parts)
         return -math.fsum(self.weight(p) / total * math.log2(self.weight(p) / total) for p in parts)
 
+    def halves(self, rows: list[int], left: set[int] | None, j: int) -> list[list[int]]:
+        inside = left or set()
+        return [[r for r in rows if (int(self.table.codes[r, j]) in inside) == side] for side in (True, False)]
+
     def worth(self, rows: list[int], left: set[int], j: int, parts: list[list[int]]) -> float:
         """Loss saved per root of bits: on the other attributes by the cut, on this one by a division into parts."""
         saved = 0.0
         for i in range(self.q):
-            halves = [[r for r in rows if (int(self.table.codes[r, j]) in left) == side] for side in (True, False)]
-            now = parts if i == j else halves
+            now = parts if i == j else self.halves(rows, left, j)
             saved += self.weight(rows) * self.loss(self.values(rows, i), i)
             saved -= sum(self.weight(part) * self.loss(self.values(part, i), i) for part in now)
         return saved / math.sqrt(self.bits(parts))
@@ -294,20 +298,19 @@ class Twin:
                 yield items[0], self.carried_through(rows, [groups[g] for g in ranked], items[0], j)
             for left in self.prefixes(rows, items, j):
                 if self.admissible(rows, left, j):
-                    halves = [[r for r in rows if (int(self.table.codes[r, j]) in left) == s] for s in (True, False)]
                     if left != items[0]:
-                        yield left, self.worth(rows, left, j, halves)
+                        yield left, self.worth(rows, left, j, self.halves(rows, left, j))
                     break
 
     def carried_through(self, rows: list[int], parts: list[list[int]], left: set[int], j: int) -> float:
         alone = 0
         while alone < len(parts) and twin_fits(self.histogram(parts[alone]), self.rules):
             alone += 1
-        while 0 < alone < len(parts) and not twin_fits(self.histogram(sum(parts[alone:], [])), self.rules):
+        while 0 < alone < len(parts) and not twin_fits(self.histogram([*chain(*parts[alone:])]), self.rules):
             alone -= 1
-        pool = sum(parts[alone:], [])
+        pool = [*chain(*parts[alone:])]
         after = [*parts[:alone], pool] if pool else parts
-        halves = [parts[0], sum(parts[1:], [])]
+        halves = [parts[0], [*chain(*parts[1:])]]
         worth = self.worth(rows, left, j, halves)
         return max(worth, self.worth(rows, left, j, after)) if len(after) > 1 else worth
 
@@ -319,17 +322,15 @@ class Twin:
                 found = list(self.named_cuts(rows, j))
             else:
                 left = self.best_cut(rows, j)
-                halves = [[r for r in rows if (int(self.table.codes[r, j]) in (left or ())) == s] for s in (True, False)]
-                found = [] if left is None else [(left, self.worth(rows, left, j, halves))]
+                found = [] if left is None else [(left, self.worth(rows, left, j, self.halves(rows, left, j)))]
             for left, worth in found:
                 if worth > best_worth + 1e-12:
                     best, best_worth, best_attribute = left, worth, j
         if best is None:
             for j in [j for j in open_attributes if self.data.kind[j] == TREE]:
                 left = self.best_cut(rows, j)
-                halves = [[r for r in rows if (int(self.table.codes[r, j]) in (left or ())) == s] for s in (True, False)]
-                if left is not None and (worth := self.worth(rows, left, j, halves)) > best_worth + 1e-12:
-                    best, best_worth, best_attribute = left, worth, j
+                if left is not None:
+                    best, best_attribute = left, j
                     break
         if best is None:
             return None

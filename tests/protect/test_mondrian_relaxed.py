@@ -1,6 +1,7 @@
 """Relaxed cuts and suppression: never worse than strict, by the lot and the quasi-identifiers alone, within budget."""
 
 from collections import Counter
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -237,6 +238,52 @@ def test_the_promise_is_that_of_strict_cuts():
 def test_bad_settings_say_what_to_do(given_settings, message):
     with pytest.raises(ParameterError, match=message):
         cv.Mondrian(3, **given_settings).fit(people(1))
+
+
+@pytest.mark.parametrize(
+    ("ages", "k", "budget"),
+    [
+        ([1, 1, 1, 2], 2, 0),
+        ([1, 1, 2, 2, 3], 2, 0),
+        ([1, 1, 1, 2], 2, 1),
+        ([1, 1, 1, 1, 9], 2, 1),
+        ([1, 2, 2, 2], 2, 2),
+    ],
+)
+def test_whoever_knows_the_code_finds_nobody_with_more_than_one_in_k(ages, k, budget):
+    """All ways to hand out different secrets, all lots: how likely a secret is a person's, given the release."""
+    n = len(ages)
+    codes = np.unique(ages, return_inverse=True)[1].astype(np.int32)[:, None]
+    values = np.unique(ages).astype(float)
+    data = attributes(
+        np.zeros(1, np.int8), np.array([len(values)], np.int32), np.zeros(1, bool), values[None], np.ptp(values)[None]
+    )
+    nobody = np.zeros(n, np.int32)
+    rules = make_rules(nobody, np.ones(n, np.int64), 1, k)
+    found = partition(codes, np.ones(n, np.int64), nobody, data, rules)
+    worlds = {}
+    for drawn in permutations(range(n)):
+        order = np.array(drawn, np.int64)
+        cells, n_cells = share_ties(codes, nobody, found.cell_of, found.n_cells, data, rules, order)
+        cells = leave_out(codes, nobody, cells, n_cells, data, rules, budget)
+        for secrets in permutations(range(n)):
+            classes = {}
+            for person in range(n):
+                if cells[person] >= 0:
+                    classes.setdefault(int(cells[person]), []).append(person)
+            shown = tuple(
+                sorted(
+                    (min(ages[p] for p in c), max(ages[p] for p in c), tuple(sorted(secrets[p] for p in c)))
+                    for c in classes.values()
+                )
+            )
+            worlds.setdefault(shown, []).append(secrets)
+    assert len(worlds) > 1
+    for shown, possible in worlds.items():
+        published = {secret for *_, held in shown for secret in held}
+        for person in range(n):
+            for secret in published:
+                assert sum(w[person] == secret for w in possible) * k <= len(possible)
 
 
 # ---------------------------------------------------------------- slow twins on codes

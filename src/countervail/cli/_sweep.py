@@ -12,6 +12,8 @@ from countervail.core.table import Table
 if TYPE_CHECKING:
     from countervail.protect import Mondrian
 
+_WIDTH = 12
+
 
 def compare_k(
     rows: Table,
@@ -34,7 +36,9 @@ def compare_k(
     if as_json:
         say_json({**found.to_dict(), "report": None if report is None else str(report)})
         return
-    table(list(HEADER), sweep_rows(found))
+    most = max((point.ncp for point in found.points), default=0.0) or 1.0
+    drawn = ["█" * round(_WIDTH * point.ncp / most) for point in found.points]
+    table([*HEADER, "NCP drawn"], [[*row, bar] for row, bar in zip(sweep_rows(found), drawn)])
     say(found.words)
     if report is not None:
         say(f"Pictures: {report}")

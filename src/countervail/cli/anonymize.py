@@ -204,6 +204,7 @@ def _figures(release: Release, table: Table, k: int, report: Path | None) -> dic
         "smallest": summary.smallest,
         "average": summary.average,
         "ncp": summary.ncp,
+        "query_error": summary.query_error,
         "prosecutor": summary.prosecutor,
         "marketer": summary.marketer,
     }

@@ -39,7 +39,7 @@ def interval_rows(values: Iterable[Any], widths: Sequence[float], start: float) 
         low = start + np.floor((number - start) / width + 1e-9) * width
         if whole:
             return number_text(low) if width == 1 else f"{number_text(low)}-{number_text(low + width - 1)}"
-        return f"[{number_text(low)}, {number_text(low + width)})"
+        return f"[{low:.12g}, {low + width:.12g})"
 
     return tuple((plain(x), *(label(x, w) for w in widths), ROOT) for x in numbers)
 

@@ -67,25 +67,24 @@ def query_error(
     True
     """
     original = release.original_table(table)
-    names = [a.name for a in release.regions.axes]
-    if not 1 <= columns <= len(names):
-        raise bad_parameter("query_error", "columns", f"between 1 and the {len(names)} quasi-identifiers", columns)
+    most = len(release.regions.axes)
+    if not 1 <= columns <= most:
+        raise bad_parameter("query_error", "columns", f"between 1 and the {most} quasi-identifiers", columns)
     if queries < 1:
         raise bad_parameter("query_error", "queries", "at least 1", queries)
     if not 0 < share < 1:
         raise bad_parameter("query_error", "share", "between 0 and 1", share)
     rng = generator(random_state)
-    axes = {a.name: a for a in release.regions.axes}
+    asked = [_Asked.of(a, original.frame[a.name]) for a in release.regions.axes]
     weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
     errors = np.empty(queries)
     for i in range(queries):
         inside = np.ones(len(original), dtype=bool)
         estimate = weights.copy()
-        for name in rng.choice(names, columns, replace=False):
-            values = original.frame[name]
-            part = _ask(values, axes[name], share ** (1 / columns), rng)
-            inside &= part.rows
-            estimate *= part.classes
+        for j in rng.choice(len(asked), columns, replace=False):
+            rows, classes = asked[j].draw(share ** (1 / columns), rng)
+            inside &= rows
+            estimate *= classes
         true = int(inside.sum())
         errors[i] = abs(estimate.sum() - true) / max(true, _LEAST * len(original))
     worst = float(np.quantile(errors, 0.9))
@@ -93,28 +92,43 @@ def query_error(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Part:
-    """Which rows of the table a condition holds for, and for what share of each class."""
+class _Asked:
+    """A column to ask about: the table's values as places among `kinds` (-1: missing), and the released cells."""
 
-    rows: NDArray[np.bool_]
-    classes: Floats
+    axis: Axis
+    kinds: Any
+    at: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, axis: Axis, values: pd.Series) -> _Asked:
+        if isinstance(axis, Range):
+            numbers = values.to_numpy(dtype=float, na_value=np.nan)
+            kinds, at = np.unique(numbers[np.isfinite(numbers)], return_inverse=True)
+            place = np.full(len(numbers), -1, np.int64)
+            place[np.isfinite(numbers)] = at
+            return cls(axis, kinds, place)
+        known = sorted((v for v in axis.known if v is not None), key=lambda v: (type(v).__name__, v))
+        return cls(axis, known, np.asarray(pd.Index(known).get_indexer(pd.Index(values.astype(object))), np.int64))
+
+    def draw(self, share: float, rng: np.random.Generator) -> tuple[NDArray[np.bool_], Floats]:
+        """A random range of numbers or set of values: which rows lie in it, and what share of each class."""
+        width = max(1, round(share * len(self.kinds)))
+        if not len(self.kinds):  # nothing but missing values
+            return np.zeros(len(self.at), dtype=bool), np.zeros(_size(self.axis))
+        if isinstance(self.axis, Range):
+            first = int(rng.integers(0, len(self.kinds) - width + 1))
+            rows = (self.at >= first) & (self.at < first + width)
+            return rows, _overlap(self.axis, float(self.kinds[first]), float(self.kinds[first + width - 1]))
+        wanted = np.zeros(len(self.kinds) + 1, dtype=bool)  # the last is missing, which is never asked for
+        wanted[rng.permutation(len(self.kinds))[:width]] = True
+        chosen = {v for v, w in zip(self.kinds, wanted) if w}
+        member = self.axis.member
+        hit = member[:, [v in chosen for v in self.axis.known]].sum(axis=1)
+        return wanted[self.at], hit / np.maximum(member.sum(axis=1), 1)
 
 
-def _ask(values: pd.Series, axis: Axis, share: float, rng: np.random.Generator) -> _Part:
-    """A random range of numbers or set of values."""
-    if isinstance(axis, Range):
-        numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        kinds = np.unique(numbers[np.isfinite(numbers)])
-        width = max(1, round(share * len(kinds)))
-        first = int(rng.integers(0, len(kinds) - width + 1))
-        low, high = float(kinds[first]), float(kinds[first + width - 1])
-        return _Part((numbers >= low) & (numbers <= high), _overlap(axis, low, high))
-    known = sorted((v for v in axis.known if v is not None), key=lambda v: (type(v).__name__, v))
-    drawn = rng.permutation(len(known))[: max(1, round(share * len(known)))]
-    wanted = {known[i] for i in drawn}
-    member = axis.member
-    hit = member[:, [v in wanted for v in axis.known]].sum(axis=1)
-    return _Part(values.isin(wanted).to_numpy(), hit / np.maximum(member.sum(axis=1), 1))
+def _size(axis: Axis) -> int:
+    return len(axis.low) if isinstance(axis, Range) else len(axis.bits)
 
 
 def _overlap(axis: Range, low: float, high: float) -> Floats:

@@ -30,6 +30,7 @@ class Spread:
     before: tuple[float, ...]
     after: tuple[float, ...]
     ncp: float
+    shift: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class AnonymizedSummary:
     ncp: float
     prosecutor: float
     marketer: float
+    query_error: float
     promise: str
     caveats: tuple[str, ...]
     columns: tuple[Spread, ...]
@@ -53,7 +55,9 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
     """The figures of a release beside its table; original counts below `hide_below` are not told."""
     sizes = np.bincount(release.classes())
     risk = measure.release_risk(release)
-    columns = [_spread(axis, release, table, hide_below) for axis in release.regions.axes]
+    moved = {s.name: s.distance for s in measure.column_shifts(release, table=table)}
+    columns = [_spread(axis, release, table, hide_below, moved[axis.name]) for axis in release.regions.axes]
+    asked = measure.query_error(release, table=table, columns=min(2, len(columns)))
     return AnonymizedSummary(
         len(release),
         len(sizes),
@@ -63,6 +67,7 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
         float(measure.ncp(release, table=table).mean()),
         risk.prosecutor,
         risk.marketer,
+        asked.median,
         str(release.guarantee),
         release.caveats,
         tuple(columns),
@@ -75,6 +80,7 @@ def anonymized_page(summary: AnonymizedSummary, title: str = "An anonymised tabl
         Fact(f"{summary.classes:,}", "classes of people who share their published quasi-identifiers"),
         Fact(f"{summary.smallest:,}", f"people in the smallest class; {summary.average:.1f} on average"),
         Fact(f"{summary.ncp:.1%}", "of the information in the quasi-identifiers is lost (NCP)"),
+        Fact(f"{summary.query_error:.1%}", "median error of random counts over two quasi-identifiers"),
         Fact(f"{summary.prosecutor:.1%}", "highest chance of finding one person again"),
         Fact(f"{summary.marketer:.1%}", "of all people would be matched rightly by guessing"),
     ]
@@ -84,14 +90,14 @@ def anonymized_page(summary: AnonymizedSummary, title: str = "An anonymised tabl
         picture = before_after(column.values, column.before, column.after, column.name)
         caption = (
             f"{column.name}: rows of the original, and of the release with each class spread evenly over its range or "
-            f"set. NCP {column.ncp:.1%}."
+            f"set. NCP {column.ncp:.1%}; the distribution moved by {column.shift:.1%}."
         )
         sections.append(Section(column.name, picture=picture, caption=caption))
     note = "Bars of the original that stand for fewer people than a class must hold are left out."
     return Page(title, lead, sections, summary.promise, " ".join([*summary.caveats, note]))
 
 
-def _spread(axis: Axis, release: Release, table: Table, hide_below: int) -> Spread:
+def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: float) -> Spread:
     weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
     values = table.frame[axis.name]
     if isinstance(axis, Range):
@@ -100,7 +106,7 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int) -> Spre
         names, before, after = _values(axis.known, axis.member, weights, values)
     shown = np.where(before < hide_below, 0.0, before)
     one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
-    return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()))
+    return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()), shift)
 
 
 def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], Floats, Floats]:
