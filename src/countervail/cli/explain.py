@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -118,7 +119,7 @@ def explain(
     table = Table.read(data, schema)
     decide = _model(model, table, allow_pickle)
     queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide)
-    aim = _target(target, table)
+    aim = _target(target, _public_labels(table, decide) if private else table.target.dropna().unique())
     made = (
         private_explainer(method.value, epsilon, neighbours, missing or [], aim, counted)
         if private
@@ -196,9 +197,16 @@ def _refused(table: Table, model: Any) -> Any:
     return refused
 
 
-def _target(target: str, table: Table) -> Any:
-    labels = {str(v): v for v in table.target.dropna().unique()}
+def _target(target: str, known: Iterable[Any]) -> Any:
+    labels = {str(v): v for v in known}
     return target if target in ("favourable", "other") and target not in labels else labels.get(target, target)
+
+
+def _public_labels(table: Table, model: Any) -> Iterable[Any]:
+    """Labels that do not depend on the rows: declared ones, or those that the model knows."""
+    name = table.schema.target
+    declared = table.schema[name].public if name is not None and table.schema[name].type != "numeric" else None
+    return declared if declared is not None else getattr(model, "classes_", ())
 
 
 def _write(answers: Explanations, path: Path) -> None:

@@ -75,10 +75,10 @@ class Budget:
     def claim(self) -> str:
         """The maximum in a few words."""
         if self.epsilon is not None:
-            return f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+            return f"epsilon = {self.epsilon:.12g}" + (f", delta = {self.delta:.12g}" if self.delta else "")
         assert self.rho is not None
-        told = zcdp_epsilon(self.rho, _TOLD_AT)
-        return f"rho = {self.rho:g} of zCDP (epsilon = {told:.3g} at delta = {_TOLD_AT:g})"
+        told = math.ceil(zcdp_epsilon(self.rho, _TOLD_AT) * 100) / 100
+        return f"rho = {self.rho:.12g} of zCDP (epsilon = {told:.12g} at delta = {_TOLD_AT:g})"
 
     def to_dict(self) -> dict[str, Any]:
         """The budget as plain JSON data."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from countervail.core.errors import bad_parameter
 
 Floats = NDArray[np.float64]
+_MOST = 1 << 22  # answers of a plan: more would not fit in memory while they are summed
 _EXACT = 1 << 20  # combinations of outcomes that are listed one by one
 _BINS = 1 << 16  # beyond that, losses are rounded up to as many steps
 _SLACK = 1e-13  # more than rounding can take off a sum of probabilities
@@ -57,7 +58,7 @@ def plan_epsilon(plan: Mapping[float, int], delta: float = 1e-6, owner: str = "p
 
 
 def most_answers(epsilon: float, total: float, delta: float) -> int:
-    """How many answers of `epsilon` each fit into (total, delta) at most, by optimal composition.
+    """How many answers of `epsilon` each fit into (total, delta) at most, by optimal composition; up to 4 million.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def most_answers(epsilon: float, total: float, delta: float) -> int:
         return answers * each <= room or (delta > 0 and _beyond(*_losses({epsilon: answers}), total) <= delta)
 
     low, high = 0, 1
-    while fit(high):
+    while high < _MOST and fit(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -142,7 +143,8 @@ def _coins(epsilon: float, answers: int) -> tuple[Floats, Floats]:
     truths = np.arange(answers + 1)
     with np.errstate(divide="ignore"):
         log_p = binom.logpmf(truths, answers, 1 / (1 + math.exp(-epsilon)))
-    return ((2 * truths - answers) * epsilon).astype(np.float64), np.exp(log_p)
+    # Logarithms of large binomials lose digits: a little more than the whole probability, never less.
+    return ((2 * truths - answers) * epsilon).astype(np.float64), np.exp(log_p) * (1 + 1e-8)
 
 
 def _rounded(parts: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:

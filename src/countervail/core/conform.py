@@ -26,7 +26,7 @@ def conform_column(values: pd.Series, column: Column) -> tuple[pd.Series, Column
                 f"Ordinal column '{column.name}' needs its levels in order: declare levels=[...] or use an ordered "
                 f"category dtype."
             )
-        column = replace(column, levels=tuple(values.dtype.categories), levels_read=True)
+        column = replace(column, levels=tuple(values.dtype.categories), read=True)
     if column.values is not None and not _has_exactly(values, column.values):
         values = _recode(values, column.values)
         _check_values(values, column)

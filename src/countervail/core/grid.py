@@ -131,7 +131,8 @@ class Grid:
             raise SchemaError(
                 f"{owner} adds noise over public domains, but these columns declare none: {bare}. Pass domains={{...}} "
                 f"to Table.from_frame or add them to the schema, from what is publicly known; a domain read off the "
-                f"rows, or off an ordered category dtype, would give them away."
+                f"rows, or off an ordered category dtype, would give them away. Where a proposed schema says "
+                f"'read = true', correct the values and delete that line."
             )
         labels = [n for n in schema.features if schema[n].type != "numeric"]
         if isinstance(missing, str) or not set(missing) <= set(labels):

@@ -42,8 +42,8 @@ class Column:
         "years", or a pattern such as "${}K".
     phrases : Phrases
         Words for explanations, e.g. `Phrases(more="{} years older")`.
-    levels_read : bool
-        Whether the levels were taken from the rows' dtype instead of being declared: they are then not public.
+    read : bool
+        Whether domain or levels were read off the rows and nobody has confirmed them: they are then not public.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Column:
     levels: tuple[Any, ...] | None = None
     unit: str = ""
     phrases: Phrases = field(default=Phrases())
-    levels_read: bool = field(default=False, compare=False, repr=False)
+    read: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -88,7 +88,7 @@ class Column:
     @property
     def public(self) -> tuple[Any, ...] | None:
         """The domain or levels as declared; None where there are none, or where they came from the rows."""
-        return None if self.levels_read else self.levels if self.type == "ordinal" else self.domain
+        return None if self.read else self.levels if self.type == "ordinal" else self.domain
 
     @property
     def values(self) -> tuple[Any, ...] | None:
@@ -155,8 +155,8 @@ class Schema:
         old = self[name]
         if changes.get("type", old.type) != old.type:
             changes = {"domain": None, "levels": None, **changes}
-        if "levels" in changes:
-            changes = {"levels_read": False, **changes}
+        if "levels" in changes or "domain" in changes:
+            changes = {"read": False, **changes}
         return replace(self, columns=tuple(replace(c, **changes) if c is old else c for c in self.columns))
 
     def with_roles(self, **roles: Iterable[str]) -> Self:
@@ -184,6 +184,8 @@ class Schema:
                 entry["domain"] = list(c.domain)
             if c.levels is not None:
                 entry["levels"] = list(c.levels)
+            if c.read:
+                entry["read"] = True
             if c.unit:
                 entry["unit"] = c.unit
             words = {"more": c.phrases.more, "less": c.phrases.less, "is": c.phrases.is_}
@@ -223,7 +225,7 @@ def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[
 
 
 def _column(name: str, entry: Any) -> Column:
-    known = {"type", "role", "domain", "levels", "unit", "phrases"}
+    known = {"type", "role", "domain", "levels", "read", "unit", "phrases"}
     if not isinstance(entry, Mapping):
         raise SchemaError(f"The entry of column '{name}' must be a table with {sorted(known)}.")
     if unknown := sorted(set(entry) - known):
@@ -231,6 +233,8 @@ def _column(name: str, entry: Any) -> Column:
     for key in ("domain", "levels"):
         if entry.get(key) is not None and not isinstance(entry[key], (list, tuple)):
             raise SchemaError(f"The {key} of column '{name}' must be a list. Got a single value instead.")
+    if not isinstance(entry.get("read", False), bool):
+        raise SchemaError(f"The 'read' of column '{name}' must be true or false.")
     words = entry.get("phrases", {})
     if not isinstance(words, Mapping):
         raise SchemaError(f"The phrases of column '{name}' must be a table with the keys more, less, is.")
@@ -246,4 +250,5 @@ def _column(name: str, entry: Any) -> Column:
         tuple(entry["levels"]) if entry.get("levels") is not None else None,
         entry.get("unit", ""),
         Phrases(words.get("more", ""), words.get("less", ""), words.get("is", "")),
+        entry.get("read", False),
     )

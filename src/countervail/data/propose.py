@@ -77,7 +77,8 @@ def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple
         tuple(values.dtype.categories) if isinstance(values.dtype, pd.CategoricalDtype) and kind == "ordinal" else None
     )
     why = "\n".join(filter(None, [f"{kind}: {why_kind}", why_role, why_domain]))
-    return Column(name, kind, role, None if levels else domain, levels), why
+    known = levels if levels is not None else domain
+    return Column(name, kind, role, None if levels else domain, levels, read=known is not None), why
 
 
 def _type(values: pd.Series) -> tuple[Type, str]:

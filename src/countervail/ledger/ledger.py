@@ -23,8 +23,9 @@ _CHUNK = 256  # answers drawn and stored at a time
 class Ledger:
     """A privacy budget that belongs to people: all that is ever let out about them is counted here, beforehand.
 
-    `Ledger(...)` lives in memory and in one process; `Ledger.create` and `Ledger.open` keep it in a file that many
-    processes may use at once. Pass it to every protector of tables of these people, as `ledger=`.
+    `Ledger(...)` lives in memory and in one process, and every one is a budget of its own; `Ledger.create` and
+    `Ledger.open` keep it in a file that many processes may use at once. Pass it to every protector of tables of these
+    people, as `ledger=`.
 
     Parameters
     ----------
@@ -184,6 +185,7 @@ class Ledger:
 
     def once(self, request: bytes, cost: Cost, mechanism: str, draw: Callable[[], bytes]) -> bytes:
         """One draw that everything else is computed from: debited and stored the first time, the same ever after."""
+        self._check_named()
         mark = self._mark(mechanism, request)
         if not (found := self._stored([mark])):
             entries = self._debit([mark], cost, mechanism, "draw")
@@ -316,7 +318,7 @@ class Ledger:
     def __reduce__(self) -> tuple[Any, ...]:
         if self.path is None:
             self._no_pickle()
-        return (type(self).open, (str(self.path), self.dataset, self.edition))
+        return (type(self).open, (str(self.path), self.dataset if self._named else None, self.edition))
 
     def _no_pickle(self) -> NoReturn:
         raise LedgerError(

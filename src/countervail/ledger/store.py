@@ -63,6 +63,7 @@ class Store:
         self.path = path
         self._lock = threading.RLock()
         self._process = os.getpid()
+        self._place: tuple[int, int] | None = None
         self._db: sqlite3.Connection | None = self._connected()
         _around_forks().add(self)
         if path is None:
@@ -78,8 +79,11 @@ class Store:
         """A new file, whole or not at all; never in the place of another."""
         if not path.parent.is_dir():
             raise LedgerError(f"No folder '{path.parent}' to keep the ledger '{path.name}' in. Create it first.")
-        if path.exists():
-            raise LedgerError(f"There is a file '{path}' already. A new ledger would forget what the old one counted.")
+        for place in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            if place.exists():
+                raise LedgerError(
+                    f"There is a file '{place}' already. A new ledger would forget what the old one counted."
+                )
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".countervail-")
         os.close(handle)
         try:
@@ -101,8 +105,9 @@ class Store:
         """A turn: all of it is durable at the end, or none of it happened."""
         with self._lock, self.errors():
             db = self._here()
-            db.execute("BEGIN IMMEDIATE")
             try:
+                db.execute("BEGIN IMMEDIATE")
+                self._check_place()
                 yield db
                 db.execute("COMMIT")
             except BaseException:
@@ -115,11 +120,12 @@ class Store:
         """One consistent view."""
         with self._lock, self.errors():
             db = self._here()
-            db.execute("BEGIN")
             try:
+                db.execute("BEGIN")
                 yield db
             finally:
-                db.execute("ROLLBACK")
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
 
     def state(self, db: sqlite3.Connection) -> State:
         """The running totals, checked against their seal."""
@@ -216,7 +222,29 @@ class Store:
                 )
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
+            opened = os.stat(self.path)
+            self._place = (opened.st_dev, opened.st_ino)
             return db
+
+    def _check_place(self) -> None:
+        """The file is still the one that was opened, and has one name only.
+
+        SQLite keeps a journal beside each name: two names of one file would be two budgets, and a file that was moved
+        away would go on counting where nobody looks.
+        """
+        if self.path is None:
+            return
+        try:
+            now = os.stat(self.path)
+        except FileNotFoundError:
+            raise LedgerError(f"The ledger {self.name} was moved or deleted while it was in use. {_NOTHING}") from None
+        if self._place is not None and (now.st_dev, now.st_ino) != self._place:
+            raise LedgerError(f"The ledger {self.name} was replaced by another file while it was in use. {_NOTHING}")
+        if now.st_nlink > 1:
+            raise LedgerError(
+                f"The file of the ledger {self.name} has a second name (a hard link), which would be a second budget. "
+                f"Remove the other name. {_NOTHING}"
+            )
 
     def _about(self) -> tuple[bytes, Budget]:
         found = dict(self._here().execute("SELECT name, value FROM about").fetchall())

@@ -6,8 +6,9 @@ Everything here but the draw itself is a function of the query, the declaration 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.encode import Encoder, Matrix
+from countervail.core.errors import LedgerError
 from countervail.core.grid import Grid, Ints
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.protocols import Progress
@@ -44,20 +46,44 @@ def beside(ledger: Ledger | None) -> tuple[str, ...]:
     return (_BESIDE,) if ledger is not None and ledger.grouped() else ()
 
 
-def spelling(parameters: Mapping[str, Any], grid: Grid, public: Public | None = None) -> bytes:
-    """All that an answer depends on but for the query and the table, as a digest: settings, domains, the model.
+def spelling(
+    parameters: Mapping[str, Any], shares: Sequence[Fraction], grid: Grid, public: Public | None = None
+) -> bytes:
+    """All that an answer depends on but for the query and the table, as a digest: settings, domains, decisions.
 
-    The model is told by its decisions and scores on made-up records. Scores are rounded: they may differ in the last
-    digits from run to run, and a question taken for a new one would only cost again.
+    Settings that mean the same are spelt alike. The model is told by its decisions on made-up records; one that decides
+    them alike is taken for the same, unless the ledger is opened with another edition.
     """
-    parts = [repr(sorted((n, v) for n, v in parameters.items() if n not in ("ledger", "random_state")))]
-    parts += [repr((a.column.name, a.column.type, a.values, str(a.dtype), a.missing)) for a in grid.axes]
+    left_out = ("ledger", "random_state", "split", "missing")  # shares and axes spell the last two
+    parts = [_spelt({n: v for n, v in parameters.items() if n not in left_out}), _spelt([str(s) for s in shares])]
+    parts += [_spelt([a.column.name, a.column.type, list(a.values), a.missing]) for a in grid.axes]
     if public is not None:
-        frame, decision = grid.frame(grid.codes(public.probe.features)), public.decision
-        scores = decision.scores(frame) if decision.has_scores else None
-        parts += [repr(list(decision.classes)), repr(decision.decide(frame, scores).tolist())]
-        parts += [] if scores is None else [repr(np.round(scores, 6).tolist())]
+        decided = public.decide(grid.codes(public.probe.features))
+        parts += [_spelt(list(public.decision.classes)), repr(decided.tolist())]
     return hashlib.sha256("\n".join(parts).encode()).digest()
+
+
+def _spelt(value: Any) -> str:
+    """A value so that equal ones are spelt alike in every process: 1 and 1.0, sets in any order, whole estimators."""
+    if value is None or isinstance(value, (bool, np.bool_, str)):
+        return repr(bool(value)) if isinstance(value, np.bool_) else repr(value)
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return repr(float(value)) if float(value) == value else repr(int(value))
+    if isinstance(value, Mapping):
+        return "{" + ",".join(sorted(f"{_spelt(k)}:{_spelt(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ",".join(sorted(map(_spelt, value))) + "}"
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return "[" + ",".join(map(_spelt, value)) + "]"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        kind = type(value)
+        return f"{kind.__module__}.{kind.__qualname__}({_spelt(value.get_params(deep=False))})"
+    if callable(value) or " at 0x" in repr(value):
+        raise LedgerError(
+            f"A ledger tells equal questions by the parameters of the protector, and a {type(value).__name__} among "
+            f"them looks different in every process. Use plain values, or an estimator with get_params."
+        )
+    return repr(value)
 
 
 def counted(
@@ -75,18 +101,16 @@ def counted(
     grid = public.grid
     codes = grid.codes(frame)
     requests = [head + own.tobytes() + want.tobytes() for own, want in zip(codes.astype(_CODE), wanted)]
-    numbers, columns, done = grid.numbers(), np.arange(codes.shape[1]), 0
+    numbers, columns = grid.numbers(), np.arange(codes.shape[1])
 
     def drawn(positions: list[int]) -> list[bytes]:
-        nonlocal done
         own = codes[positions]
         cells = draw(grid.frame(own), numbers[columns, own], wanted[positions])
-        done += len(positions)
-        if progress is not None:
-            progress(done, len(frame))
         return [row.tobytes() for row in grid.codes(public.encoder.decode(cells)).astype(_CODE)]
 
     answers = ledger.answer(requests, cost, name, drawn)
+    if progress is not None:
+        progress(len(frame), len(frame))  # once, at the end: ticks on the way would tell new questions from old ones
     return np.stack([np.frombuffer(a, _CODE) for a in answers]).astype(np.int64)
 
 

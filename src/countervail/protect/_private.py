@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,9 +27,10 @@ from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._counted import beside, cost_of, counted, personal, promised, spelling
 from countervail.protect._public import Public
 from countervail.protect._search import Judge, Pooled, search
-from countervail.protect.base import ExplanationProtector
+from countervail.protect.base import ExplanationProtector, check_unchanged, frozen, held, settled
 
 Bools = NDArray[np.bool_]
+P = TypeVar("P")
 Floats = NDArray[np.float64]
 _BATCH = 256  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 SEEDED = "The noise was seeded: whoever knows or guesses the seed can take it off."
@@ -69,14 +70,16 @@ class PrivateExplainer(ExplanationProtector):
         check_ledger(self.ledger, self._owner, self.random_state)
         self._check_parameters()
         check_table(table, self._owner)
+        given = frozen(self)
         grid = Grid.of(table, self._owner, self.missing)
         self.shares_ = shares(table.schema.features, self.split, self._owner)
         self.public_ = Public.of(grid, table.schema, model, self._owner)
         self._wanted(np.zeros(1, dtype=np.int64))
         if self.ledger is not None and not self.keeps_draw:
-            self.spelt_ = spelling(self.get_params(deep=False), grid, self.public_)
+            self.spelt_ = spelling(self.get_params(deep=False), self.shares_, grid, self.public_)
         self._learn(table, model, grid.codes(table.features))
-        self.table_, self.fitted_as_ = table, frozen(self)
+        self.fitted_as_ = settled(self, given)
+        self.table_ = table
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
@@ -85,6 +88,9 @@ class PrivateExplainer(ExplanationProtector):
         Every row costs the budget anew, unless a ledger has an answer to an equal one; the ledger covers all rows of a
         call, or none of them is answered.
         """
+        return held(self)._explained(rows, progress)
+
+    def _explained(self, rows: Rows, progress: Progress | None) -> Explanations:
         check_is_fitted(self, "table_")
         check_unchanged(self)
         encoder, frame, queries = self.public_.queries(rows)
@@ -288,17 +294,3 @@ def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
 def made_by(protector: Any) -> dict[str, Any]:
     """How an answer was made, without the seed and the schema's digest: types and labels may come from rows."""
     return unseeded(provenance("protector", protector))
-
-
-def frozen(protector: Any) -> str:
-    """The parameters as they are now."""
-    return repr(sorted(protector.get_params(deep=True).items(), key=lambda item: str(item[0])))
-
-
-def check_unchanged(protector: Any) -> None:
-    """The promise is read from the parameters, the noise was drawn with those of fit: they must be the same."""
-    if protector.fitted_as_ != frozen(protector):
-        name = type(protector).__name__
-        raise SchemaError(
-            f"The parameters of {name} have changed since fit; noise was drawn with the old ones. Fit again."
-        )

@@ -116,9 +116,16 @@ def _probe(grid: Grid, schema: Schema, model: Any, owner: str) -> Table:
     codes[0], codes[1] = grid.default, grid.sizes - 1
     frame = grid.frame(codes)
     assert schema.target is not None
+    schema = public_target(schema)
     frame[schema.target] = [labels[i % len(labels)] for i in range(_PROBES)]
     kept = tuple(c for c in schema if c.role != "identifier")
     return Table(frame, replace(schema, columns=kept))
+
+
+def public_target(schema: Schema) -> Schema:
+    """The schema without labels of the target that were read off the rows."""
+    target = schema.target
+    return schema.with_column(target, type="categorical") if target is not None and schema[target].read else schema
 
 
 def _labels(schema: Schema, model: Any, owner: str) -> list[Any]:

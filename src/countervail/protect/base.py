@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -114,8 +115,9 @@ class TableProtector(BaseEstimator, ABC):
                 f"{self._owner} protects quasi-identifiers, but the table declares none. "
                 f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
             )
+        given = begun(self)
         self._learn(table)
-        self.table_ = table
+        self.table_, self.fitted_as_ = table, settled(self, given)
         return self
 
     def protect(self, rows: Rows) -> Release:
@@ -123,7 +125,7 @@ class TableProtector(BaseEstimator, ABC):
 
         New rows leave in classes that keep the promise among themselves; the others are suppressed and counted.
         """
-        check_is_fitted(self, "table_")
+        check_unchanged(self)
         if rows is self.table_:
             return self._checked(self._publish(self.table_.frame, self._assign(None)))
         frame = new_rows(rows, self.table_, self._owner)
@@ -204,6 +206,76 @@ class TableProtector(BaseEstimator, ABC):
         if self.random_state is not None:
             made["parameters"]["random_state"] = "given"  # the seed itself would undo the shuffle
         return made
+
+
+class Given:
+    """An object that was given as a parameter: equal to itself only, and only while it reads as it did.
+
+    It stays beside the parameter in the protector's state, so that a pickle of both keeps them one object.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.words = value, re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Given) and other.value is self.value and other.words == self.words
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+Frozen = tuple[tuple[str, Any], ...]
+P = TypeVar("P")
+
+
+def frozen(protector: Any) -> Frozen:
+    """The parameters as they are now: plain values by what they say, all else as the very object that was given."""
+    found = protector.get_params(deep=True)
+    return tuple((name, _as_given(found[name])) for name in sorted(found))
+
+
+def _as_given(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, pd.Series, pd.Index)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return ("mapping", *((repr(k), _as_given(v)) for k, v in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, *(_as_given(v) for v in value))
+    if isinstance(value, (set, frozenset)):
+        return (type(value).__name__, *sorted(map(repr, value)))
+    if value is None or isinstance(value, (bool, int, float, str, np.generic)):
+        return repr(value)
+    return Given(value)
+
+
+def begun(protector: Any) -> Frozen:
+    """The parameters that a fit starts with. One that fails leaves nothing to ask."""
+    if hasattr(protector, "fitted_as_"):
+        del protector.fitted_as_
+    return frozen(protector)
+
+
+def settled(protector: Any, given: Frozen) -> Frozen:
+    """The parameters of a fit, if they are still those that it started with."""
+    if frozen(protector) != given:
+        raise SchemaError(f"The parameters of {type(protector).__name__} changed while it was fitted. Fit again.")
+    return given
+
+
+def check_unchanged(protector: Any) -> None:
+    """Promises and records are read from the parameters, answers come from those of fit: they must be the same."""
+    check_is_fitted(protector, "fitted_as_")
+    if protector.fitted_as_ != frozen(protector):
+        name = type(protector).__name__
+        raise SchemaError(
+            f"The parameters of {name} have changed since fit, which used the old ones. Nothing has left. Fit again."
+        )
+
+
+def held(protector: P) -> P:
+    """The protector as it is now: a fit in another thread must not come between a promise and what it is about."""
+    now = object.__new__(type(protector))
+    now.__dict__ = dict(protector.__dict__)
+    return now
 
 
 def _renumbered(classes: NDArray[Any], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

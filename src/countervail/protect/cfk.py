@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.distance import HEOM
 from countervail.core.diversity import Tally
@@ -31,12 +30,14 @@ from countervail.protect._exact import Limits, Solved
 from countervail.protect._grouping import boxes_of, dense, form_groups, merge
 from countervail.protect._recorded import groups_digest, partition_digest
 from countervail.protect._space import Bools, Ints, Space
-from countervail.protect.base import ExplanationProtector, released, unique_rows
+from countervail.protect.base import ExplanationProtector, begun, check_unchanged, released, settled, unique_rows
 from countervail.protect.groups import Groups
 
 _REFIT = (
     "These people were grouped by an earlier fit. The promise holds for the answers of one fit; what changed in the "
-    "table since then may be told from answers before and after."
+    "table since then may be told from answers before and after. Somebody who has changed waits without a group; one "
+    "whose quasi-identifiers changed and who has no identifier, or whose identifiers all changed, cannot be told from "
+    "somebody new, and her two groups can be intersected."
 )
 _BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
 
@@ -67,8 +68,10 @@ class CFK(ExplanationProtector):
     sensitive : str, optional
         The column of `l` and `t`; by default the schema's only sensitive one.
     groups : Groups, optional
-        With "groups": the groups of an earlier fit, `groups_`. Its people stay where they are; new rows wait until k
-        of them can form groups of their own. Always pass it when you fit again to a table of the same people.
+        With "groups": the groups of an earlier fit, `groups_`. Its people stay where they are; whoever may be one of
+        them and has changed gets no answer; new people wait until k of them can form groups of their own. People are
+        recognised by the table's identifiers, without these by quasi-identifiers: declare an identifier that lasts.
+        Always pass it when you fit again to a table of the same people.
     grouping : {"clusters", "mondrian"}
         With "groups": small clusters, or the classes of a Mondrian table (explanations drawn from that table).
     neighbours : int
@@ -173,6 +176,7 @@ class CFK(ExplanationProtector):
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
+        given = begun(self)
         check_parameters(self)
         super().fit(table, model)
         if self.k > len(table):
@@ -184,11 +188,12 @@ class CFK(ExplanationProtector):
             self.eligible_ = self._eligible_counts()
         if self.search == "groups":
             self._fit_groups(table, model)
+        self.fitted_as_ = settled(self, given)
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
-        check_is_fitted(self, "table_")
+        check_unchanged(self)
         _, frame, _ = self.explainer_._queries(rows)
         parts = []
         for start in range(0, len(frame), _BATCH):
@@ -201,9 +206,10 @@ class CFK(ExplanationProtector):
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
         """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
-        check_is_fitted(self, "table_")
+        check_unchanged(self)
         _, _, coded = self.explainer_._queries(rows)
         if self.search == "groups":
+            self._record()
             return self._group_texts(coded)
         solved = self._solve(coded, salt)
         found = np.flatnonzero(solved.found)
@@ -212,12 +218,12 @@ class CFK(ExplanationProtector):
 
     def accepts(self, rows: Rows) -> Bools:
         """Whether the model gives rows the desired decision."""
-        check_is_fitted(self, "table_")
+        check_unchanged(self)
         return self._favourable(self.explainer_._queries(rows)[2])
 
     def distance(self, queries: Rows, rows: Rows, regions: list[Region]) -> Matrix:
         """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
-        check_is_fitted(self, "table_")
+        check_unchanged(self)
         _, _, x = self.explainer_._queries(queries)
         _, _, y = self.explainer_._queries(rows)
         if self.search == "groups":
@@ -241,8 +247,8 @@ class CFK(ExplanationProtector):
     def _fit_groups(self, table: Table, model: Any) -> None:
         """Settle who hides with whom, on quasi-identifiers alone; then which candidates may be handed out."""
         stored = self.groups if self.groups is not None else Groups.first(self.k, table)
-        group = stored.assign(table)
-        fresh = np.flatnonzero(group < 0)
+        placed = stored.assign(table)
+        group, fresh = placed.group, np.flatnonzero(placed.new)
         if len(fresh) >= self.k:
             part = self.space_ if len(fresh) == len(table) else self.space_.only(fresh)
             found = self._diverse(part, self._grouped(part, table.take(fresh)), table.frame.iloc[fresh])
@@ -268,7 +274,7 @@ class CFK(ExplanationProtector):
         """Have the groups recorded; answers from a second grouping of the same people do not leave."""
         if self.ledger is not None:
             self.ledger.record_grouping(
-                partition_digest(self.ledger, self.table_, self.row_group_),
+                partition_digest(self.ledger, self.table_, self.row_group_, self.groups_.regions),
                 self.name,
                 before=groups_digest(self.ledger, self.groups),
                 after=groups_digest(self.ledger, self.groups_),

@@ -27,10 +27,10 @@ from countervail.explain.nice import NICE
 from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._counted import beside, cost_of, promised, spelling
-from countervail.protect._private import SEEDED, check_epsilon, check_table, check_unchanged, frozen, made_by, shares
-from countervail.protect._public import Public
+from countervail.protect._private import SEEDED, check_epsilon, check_table, made_by, shares
+from countervail.protect._public import Public, public_target
 from countervail.protect._randomiser import Randomiser, choose
-from countervail.protect.base import TableProtector
+from countervail.protect.base import TableProtector, check_unchanged, frozen, held, settled
 
 _NOISY = "The rows are noisy: that several of them agree says nothing about how many people do."
 
@@ -99,12 +99,16 @@ class DPTable(TableProtector):
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
         check_table(table, self._owner)
+        given = frozen(self)
         self._learn(table)
-        self.table_, self.schema_, self.fitted_as_ = table, table.schema, frozen(self)
+        self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), settled(self, given)
         return self
 
     def protect(self, rows: Rows) -> Release:
         """The noisy copy of the fitted table; always the same draw (a pickle holds nothing else of the table)."""
+        return held(self)._released(rows)
+
+    def _released(self, rows: Rows) -> Release:
         check_is_fitted(self, "table_")
         check_unchanged(self)
         if self.table_ is not None and rows is not self.table_:
@@ -124,6 +128,9 @@ class DPTable(TableProtector):
 
     def labelled(self, model: Any) -> Table:
         """The noisy rows with the model's decisions about them as target: a table for any explainer."""
+        return held(self)._labelled(model)
+
+    def _labelled(self, model: Any) -> Table:
         check_is_fitted(self, "table_")
         check_unchanged(self)
         schema = self.schema_
@@ -134,8 +141,11 @@ class DPTable(TableProtector):
 
     def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
         """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
+        return held(self)._explained(rows, model, explainer)
+
+    def _explained(self, rows: Rows, model: Any, explainer: Explainer | None) -> Explanations:
         inner = clone(explainer) if explainer is not None else NICE("sparsity", target="favourable")
-        answers = inner.fit(self.labelled(model), model).explain(self._public(model).queries(rows)[1])
+        answers = inner.fit(self._labelled(model), model).explain(self._public(model).queries(rows)[1])
         return replace(
             answers,
             guarantee=self.guarantee(),
@@ -157,12 +167,13 @@ class DPTable(TableProtector):
 
     def _learn(self, table: Table) -> None:
         self.grid_ = Grid.of(table, self._owner, self.missing)
-        budget = [Fraction(float(self.epsilon)) * s for s in shares(table.schema.features, self.split, self._owner)]
+        parts = shares(table.schema.features, self.split, self._owner)
+        budget = [Fraction(float(self.epsilon)) * s for s in parts]
         randomiser = Randomiser.over(self.grid_, budget)
         if self.ledger is None:
             noisy = self._noisy(table, randomiser)
         else:
-            request = spelling(self.get_params(deep=False), self.grid_)
+            request = spelling(self.get_params(deep=False), parts, self.grid_)
             cost = cost_of(self._promise())
             kept = self.ledger.once(request, cost, self.name, lambda: pack([self._noisy(table, randomiser)]))
             noisy = unpack(kept)[0]

@@ -107,8 +107,8 @@ class PrivateHistograms(PrivateExplainer):
             self.histograms_ = self._noisy(codes, rng)
         else:
             # What is made of the counts later does not matter to them: other answers from them cost nothing.
-            named = {n: getattr(self, n) for n in ("epsilon", "adjacency", "split", "missing")}
-            request = spelling(named, public.grid, public)
+            named = {"epsilon": self.epsilon, "adjacency": self.adjacency}
+            request = spelling(named, self.shares_, public.grid, public)
             cost = cost_of(self._promise())
             self.histograms_ = unpack(self.ledger.once(request, cost, self.name, lambda: pack(self._noisy(codes, rng))))
         # From here on only the noisy counts are looked at.

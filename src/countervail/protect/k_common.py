@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.guarantee import KCommonality
@@ -15,7 +14,7 @@ from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.protect._patterns import Objects, choose, compose
-from countervail.protect.base import Classes, TableProtector
+from countervail.protect.base import Classes, TableProtector, begun, check_unchanged, settled
 from countervail.rules.induce import Inducer, check_classes
 from countervail.rules.learning import value_table
 
@@ -87,14 +86,15 @@ class KCommonPatterns(TableProtector):
 
     def fit(self, table: Table) -> Self:
         """Learn the rules and patterns of a table."""
+        given = begun(self)
         self._check_parameters(table)
         self._learn(table)
-        self.table_ = table
+        self.table_, self.fitted_as_ = table, settled(self, given)
         return self
 
     def protect(self, rows: Rows) -> Release:
         """Release the patterns of the fitted table."""
-        check_is_fitted(self, "table_")
+        check_unchanged(self)
         if rows is not self.table_:
             must = "the fitted table itself: its patterns say nothing of other rows"
             raise bad_parameter("KCommonPatterns", "rows", must, "others", "Fit to them instead.")

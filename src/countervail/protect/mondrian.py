@@ -32,7 +32,13 @@ from countervail.protect._mondrian_suppress import leave_out
 from countervail.protect._mondrian_tree import Branch, CutTree
 from countervail.protect._mondrian_without import WithoutEach
 from countervail.protect._recorded import partition_digest
-from countervail.protect.base import Classes, TableProtector
+from countervail.protect.base import Classes, TableProtector, check_unchanged
+
+_NEW_ROWS = (
+    "Rows that were not part of the fitted table have been sent to its nearest cells.",
+    "Do not release another set of rows with some of the same people: who is in one set only is the difference of the "
+    "two releases.",
+)
 
 
 class Mondrian(TableProtector):
@@ -74,7 +80,8 @@ class Mondrian(TableProtector):
     random_state : int, optional
         Seed of the shuffle; default: the system's entropy, the only choice fit for publication.
     ledger : Ledger, optional
-        Records the classes before a table leaves; other classes of the same people are refused from then on.
+        Records the classes before a table leaves; other classes of the same people are refused from then on, and so
+        are rows that are not the fitted table.
 
     Attributes
     ----------
@@ -163,15 +170,20 @@ class Mondrian(TableProtector):
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
     def protect(self, rows: Rows) -> Release:
-        """Release rows: the fitted table, or new rows sent to its classes. A ledger has recorded them when they leave.
+        """Release rows: the fitted table, or new rows sent to its classes.
 
-        New rows leave in classes that keep the promise among themselves; the others are suppressed and counted.
+        New rows leave in classes that keep the promise among themselves; the others are suppressed and counted. With a
+        ledger only the fitted table leaves, once its classes are recorded.
         """
+        check_unchanged(self)
+        if self.ledger is not None and rows is not self.table_:
+            must = "the fitted table itself with a ledger: two sets of rows that overlap can be subtracted"
+            hint = "Fit to all rows that are to be released, or pass `table_` of a protector that was read from a file."
+            raise bad_parameter("Mondrian", "rows", must, "other rows", hint)
         release = super().protect(rows)
         if self.ledger is not None:
-            self.ledger.record_grouping(
-                partition_digest(self.ledger, self.table_, self.cell_of_.astype(np.int64)), self.name
-            )
+            label = self.cell_of_.astype(np.int64)
+            self.ledger.record_grouping(partition_digest(self.ledger, self.table_, label, self.regions_), self.name)
         return release
 
     @property
@@ -314,8 +326,7 @@ class Mondrian(TableProtector):
         cells = tree.cells(frame)
         lost = int((cells < 0).sum())
         text = f"{lost} row(s) were suppressed: they hold categories, classes or missing values the cuts never saw."
-        note = "Rows that were not part of the fitted table have been sent to its nearest cells."
-        return Classes(cells, tree.regions, (note, text) if lost else (note,), self._words())
+        return Classes(cells, tree.regions, (*_NEW_ROWS, *((text,) if lost else ())), self._words())
 
     def _remarks(self) -> tuple[str, ...]:
         remarks = [] if self.by_ is None else [f"The classes of '{self.by_}' were cut one by one."]

@@ -25,11 +25,9 @@ from countervail.protect._private import (
     blanked,
     check_epsilon,
     check_table,
-    check_unchanged,
-    frozen,
     made_by,
 )
-from countervail.protect.base import ExplanationProtector
+from countervail.protect.base import ExplanationProtector, check_unchanged, frozen
 from countervail.protect.published._columns import Columns, distinct_rows
 
 Bools = NDArray[np.bool_]
