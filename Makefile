@@ -33,6 +33,9 @@ bench: $(TOOLS)
 	$(BIN)/python benchmarks/speed/nice.py
 	$(BIN)/python benchmarks/speed/cfk.py --grasp-rows 20 --million
 	$(BIN)/python benchmarks/speed/mondrian.py
+	$(BIN)/python benchmarks/speed/rules.py
+	$(BIN)/python benchmarks/speed/dp.py
+	$(BIN)/python benchmarks/speed/dit.py
 	$(BIN)/python benchmarks/speed/ledger.py
 
 # After an upgrade that passes `make test`: write down what was tested.
