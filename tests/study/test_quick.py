@@ -1,5 +1,8 @@
 """The published study in small: German credit, a forest, one seed; what the record shows at length holds here too."""
 
+import itertools
+
+import numpy as np
 import pytest
 
 import countervail as cv
@@ -8,6 +11,17 @@ from countervail.study import PUBLISHED, Plan, run
 
 @pytest.fixture(scope="module")
 def rows():
+    with pytest.MonkeyPatch.context() as patch:
+        # A study never seeds noise; here chance must not decide whether a test passes.
+        patch.setattr("countervail.protect.published.base.generator", _fixed(itertools.count()))
+        yield _studied()
+
+
+def _fixed(numbers):
+    return lambda _: np.random.default_rng(next(numbers))
+
+
+def _studied():
     plan = Plan(
         {"german_credit": cv.load("german_credit")},
         ("nice", *PUBLISHED),
@@ -40,9 +54,14 @@ def test_noise_after_the_search_undoes_many_answers(rows):
 def test_more_neighbours_make_inline_answers_more_often_correct(rows):
     # Tables 4 and 26.
     few, many = (mean(rows, "correctness", "published-inline", 0.01, k) for k in (3, 20))
-    assert many >= few - 0.05  # the noise is not seeded
+    assert many >= few
+
+
+def test_a_larger_budget_brings_noisy_answers_nearer(rows):
+    # For LDP and Inline_DP 30 people are too few: repeated runs gave either order.
+    assert mean(rows, "dist_rec", "published-laplace", 10.0) < mean(rows, "dist_rec", "published-laplace", 0.01)
 
 
 def test_plain_answers_lie_nearest_to_records(rows):
-    plain = 0.9 * mean(rows, "d_min", "nice")  # the noise is not seeded
+    plain = mean(rows, "d_min", "nice")
     assert all(f["d_min"].mean.value >= plain for (name, *_), f in rows.items() if name != "published-noisy-max")
