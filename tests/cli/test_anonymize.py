@@ -1,29 +1,13 @@
 """countervail anonymize and countervail check: the whole way on German credit."""
 
 import json
-import sys
 
 import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.cli import main
 from countervail.core.files import read_frame, write_frame
 from countervail.core.schema_file import write_schema
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process: exit code, output, errors."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

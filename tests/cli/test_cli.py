@@ -15,26 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import countervail as cv
-from countervail.cli import app, main
+from countervail.cli import app
 from countervail.core.files import write_frame
 from countervail.core.schema_file import read_schema, write_schema
 from countervail.model import save_model
 
 COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process: exit code, output, errors."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -1,30 +1,14 @@
 """countervail ledger, and commands that count in one."""
 
 import json
-import sys
 
 import pytest
 
-from countervail.cli import main
 from countervail.core.files import write_frame
 from countervail.core.schema_file import write_schema
 from countervail.ledger import Ledger
 from countervail.model import save_model, train_forest
 from countervail.testing import small_table
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process: exit code, output, errors."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -1,30 +1,14 @@
 """countervail rules, and anonymize --method k-common: files in, files out, errors of one line."""
 
 import json
-import sys
 from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.cli import main
 from countervail.core.files import write_frame
 from countervail.core.schema_file import write_schema
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command in this process: exit code, output, errors."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["countervail", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code or 0, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture(scope="module")
