@@ -106,10 +106,14 @@ def check_guarantee_survives_refutation(e: Explainer) -> None:
 
 
 def check_answers_have_a_wanted_decision(e: Explainer) -> None:
-    """A found answer changes the decision."""
-    answers = _answers(e, rows=small_table(40, seed=1))
-    assert answers.found.any()
-    assert (answers.before[answers.found] != answers.after[answers.found]).all()
+    """A found answer changes the decision; noise may leave one fit without any, but not twenty."""
+    rows = small_table(40, seed=1)
+    for _ in range(20 if _draws_noise(e) else 1):
+        answers = _answers(clone(e), rows=rows)
+        assert (answers.before[answers.found] != answers.after[answers.found]).all()
+        if answers.found.any():
+            return
+    raise AssertionError("No row was answered.")
 
 
 def check_batch_equals_single(e: Explainer) -> None:
@@ -134,7 +138,8 @@ def check_same_seed_same_answers(e: Explainer) -> None:
 def check_no_seed_differs(e: Explainer) -> None:
     """Without a seed the noise is drawn from the system's entropy, anew for every fit."""
     free = clone(e).set_params(random_state=None)
-    assert len({_answers(clone(free)).to_json() for _ in range(3)}) > 1
+    first = _answers(clone(free)).to_json()
+    assert any(_answers(clone(free)).to_json() != first for _ in range(20))
 
 
 def check_seeded_says_so(e: Explainer) -> None:
