@@ -25,7 +25,7 @@ from _paper_004 import EPSILONS, FIGURES, NEIGHBOURS, REPORTED  # noqa: E402
 import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
 from countervail.model import PAPER_MODELS, train_paper_model  # noqa: E402
-from countervail.study import MECHANISMS, PUBLISHED, Plan, Study, run  # noqa: E402
+from countervail.study import MECHANISMS, PUBLISHED, READINGS, Plan, Study, run  # noqa: E402
 from countervail.study.audit import pair_evidence  # noqa: E402
 from countervail.study.result import SHARES, Moments  # noqa: E402
 
@@ -48,22 +48,41 @@ def audits(draws: int) -> dict[str, Any]:
 
 
 def beside_the_paper(name: str, size: dict[str, Any], store: Path) -> dict[str, Any]:
-    """One data set with forests, labels on a line as the reported distances ask for, and once more as labels."""
+    """One data set with forests, long columns of labels as numbers, and once more with labels throughout."""
     coded = cv.data.paper_table(name, coded=True)
-    settings = {"epsilons": EPSILONS, "neighbours": NEIGHBOURS, "target": "other", **size}
-    study = measured(Plan({name: coded}, ("nice", *PUBLISHED), **settings), store, f"{name}, labels on a line")
-    labels = Plan({name: cv.data.paper_table(name)}, ("nice", *PUBLISHED), **{**settings, **_few(size)})
+    settings = {"epsilons": EPSILONS, "neighbours": NEIGHBOURS, **size}
+    every = ("nice", *PUBLISHED, *READINGS)
+    study = measured(Plan({name: coded}, every, **settings), store, f"{name}, long columns as numbers")
+    labels = Plan({name: cv.data.paper_table(name)}, every, **{**settings, **_few(size)})
     typed = measured(labels, store, f"{name}, labels")
     rows = [
-        {**r.to_dict(), "reported": REPORTED[name].get((r.mechanism, r.epsilon, r.neighbours))} for r in study.rows()
+        {
+            **r.to_dict(),
+            "reported": REPORTED[name].get((READINGS.get(r.mechanism, r.mechanism), r.epsilon, r.neighbours)),
+        }
+        for r in study.rows()
     ]
     draw(name, study)
     return {
         "plan": study.plan.to_dict(),
         "rows": rows,
-        "agreement": agreement(rows),
+        "agreement": {
+            "described": agreement([r for r in rows if r["mechanism"] not in READINGS]),
+            "reported": agreement([r for r in rows if r["mechanism"] not in READINGS.values()]),
+        },
         "labels": {"plan": typed.plan.to_dict(), "rows": [r.to_dict() for r in typed.rows()]},
     }
+
+
+def beside(name: str, study: Study) -> list[dict[str, Any]]:
+    """Our rows with the reported figures of the same mechanism."""
+    return [
+        {
+            **r.to_dict(),
+            "reported": REPORTED[name].get((READINGS.get(r.mechanism, r.mechanism), r.epsilon, r.neighbours)),
+        }
+        for r in study.rows()
+    ]
 
 
 def _few(size: dict[str, Any]) -> dict[str, Any]:
@@ -72,13 +91,13 @@ def _few(size: dict[str, Any]) -> dict[str, Any]:
 
 def agreement(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """How far our figures lie from the reported ones, and whether both put the mechanisms in the same order."""
+    from scipy.stats import spearmanr
+
     known = [r for r in rows if r["reported"] is not None]
     within = {}
     for n in ("m0", "m1"):
         gaps = [abs(r["figures"][n]["value"] - r["reported"][n]) for r in known]
         within[n] = {"rows": len(gaps), "within_5_points": sum(g <= 0.05 for g in gaps), "largest": max(gaps)}
-    from scipy.stats import spearmanr
-
     order = {
         n: float(spearmanr([r["figures"][n]["value"] for r in known], [r["reported"][n] for r in known]).statistic)
         for n in FIGURES
@@ -92,12 +111,9 @@ def synthetic(size: dict[str, Any], store: Path) -> dict[str, Any]:
     table = cv.data.paper_table(name, coded=True)
     kept = {n: b for n, b in _BOUNDS.items() if n in table.frame.columns}
     declared = cv.Table.from_frame(table.frame, schema=table.schema, domains=kept)
-    plan = Plan({name: declared}, ("nice", "published-dpgan"), epsilons=(1.0, 10.0), target="other", **size)
+    plan = Plan({name: declared}, ("nice", "published-dpgan"), epsilons=(1.0, 10.0), **size)
     study = measured(replace(plan, seeds=plan.seeds[:2]), store, "DPGAN")
-    rows = [
-        {**r.to_dict(), "reported": REPORTED[name].get((r.mechanism, r.epsilon, r.neighbours))} for r in study.rows()
-    ]
-    return {"plan": study.plan.to_dict(), "rows": rows}
+    return {"plan": study.plan.to_dict(), "rows": beside(name, study)}
 
 
 def head_to_head(name: str, size: dict[str, Any], store: Path) -> dict[str, Any]:
@@ -175,7 +191,7 @@ def draw(name: str, study: Study) -> None:
     """Trade-off pictures, with the inline mechanism at its largest number of neighbours."""
     from countervail.report.compared import pictures
 
-    shown = [r for r in study.rows() if r.neighbours in (None, max(NEIGHBOURS))]
+    shown = [r for r in study.rows() if r.neighbours in (None, max(NEIGHBOURS)) and r.mechanism not in READINGS]
     for number, (label, svg) in enumerate(pictures(shown)):
         if label not in _DRAWN:
             continue

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import countervail as cv
+from countervail.core.distance import EPS
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.protect.published._columns import distinct_rows, laplace, response
-from countervail.protect.published.inline import SPLITS
+from countervail.protect.published.inline import REWARDS, SPLITS
 from countervail.testing import small_model, small_table
 
 P = cv.published
@@ -98,21 +99,31 @@ def test_distinct_rows_are_those_of_numpy(rows):
     assert len(first) == len(np.unique(rows, axis=0))
 
 
-@pytest.mark.parametrize("made", [P.LDP(1e300), P.LaplaceNoise(1e300), P.InlineDP(1e300, neighbours=1)], ids=str)
+@pytest.mark.parametrize(
+    "made",
+    [
+        P.LDP(1e300),
+        P.LaplaceNoise(1e300),
+        P.FeatureExponential(1e300, score="nearness"),
+        P.InlineDP(1e300, neighbours=1),
+        P.InlineDP(1e300, neighbours=1, reward="sparsity"),
+    ],
+    ids=str,
+)
 def test_without_noise_what_is_left_is_nice(made):
     # So large that the noise is lost in rounding: any less, and cutting to whole numbers takes one off half of them.
     table, rows = whole_table(), whole_table(40, seed=1)
-    justified = not isinstance(made, P.LDP)
-    plain = cv.NICE("sparsity", target="favourable", justified=justified).fit(table, small_model).explain(rows)
+    plain = cv.NICE(getattr(made, "reward", "sparsity"), target="favourable").fit(table, small_model).explain(rows)
     answers = fitted(made, table).explain(rows)
     assert (answers.status == plain.status).all()
     pd.testing.assert_frame_equal(answers.counterfactuals, plain.counterfactuals)
 
 
+@pytest.mark.parametrize("reward", REWARDS)
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_inline_walk_is_the_slow_one(split):
+def test_the_inline_walk_is_the_slow_one(split, reward):
     table, rows = whole_table(), whole_table(30, seed=1)
-    made = fitted(P.InlineDP(8.0, neighbours=4, split=split, random_state=3), table)
+    made = fitted(P.InlineDP(8.0, neighbours=4, split=split, reward=reward, random_state=3), table)
     quick = made.explain(rows)
     asked = rows.take(~(quick.status == "already_favourable").to_numpy())
     x = made.explainer_.encoder_.encode(asked.features)
@@ -129,6 +140,16 @@ def score(made, row):
     return float(small_model(made.explainer_.encoder_.decode(row[None, :]))[0, 1])
 
 
+def worth(made, start, now, trial):
+    """The gain in score; for proximity, for each step away from the start."""
+    gain = score(made, trial) - score(made, now)
+    if made.reward == "sparsity":
+        return gain
+    heom = made.explainer_.heom_
+    a, b = (float(heom.between(start[None], row[None])[0]) for row in (trial, now))
+    return gain / (a - b + EPS)
+
+
 def slow_walk(made, x, pool, columns):
     """One query in plain Python: the best value of any open column, until the decision changes."""
     row = x.copy()
@@ -138,7 +159,7 @@ def slow_walk(made, x, pool, columns):
             for value in sorted(set(pool[:, j].tolist())):
                 trial = row.copy()
                 trial[j] = value
-                trials.append((score(made, trial), j, trial))
+                trials.append((worth(made, x, row, trial), j, trial))
         best = max(s for s, _, _ in trials)
         _, column, row = next(t for t in trials if t[0] == best)
         columns.remove(column)
@@ -171,12 +192,34 @@ def test_noisy_max_takes_the_mode_of_the_class_when_epsilon_is_large():
 
 def test_the_exponential_mechanism_draws_by_its_weights():
     made = fitted(P.FeatureExponential())
-    counts, n = np.array([10.0, 5.0, 1.0]), 60_000
-    drawn = np.bincount(made._scores(counts, np.full(n, 4.0), generator(0)).argmax(axis=1), minlength=3)
-    weights = np.exp(4.0 * counts / 10 / 2)
+    counts = np.array([10.0, 5.0, 1.0])
+    assert_drawn_by(made, (np.arange(3.0), counts), 0.0, np.exp(4.0 * counts / 10 / 2))
+
+
+def test_by_nearness_the_exponential_mechanism_keeps_to_the_counterfactual():
+    # The range of the column is twice the largest gap: a value at the other end weighs exp(-4 / 2).
+    made = fitted(P.FeatureExponential(score="nearness"))
+    wide = float(made.columns_.high[0] - made.columns_.low[0])
+    values = np.array([0.0, wide / 4, wide / 2])
+    assert made.columns_.numeric[0]
+    assert_drawn_by(made, (values, np.ones(3)), 0.0, np.exp([0.0, -1.0, -2.0]))
+
+
+def assert_drawn_by(made, held, cell, weights, n=60_000):
+    scores = made._scores(0, held, np.full(n, cell), np.full(n, 4.0), generator(0))
+    drawn = np.bincount(scores.argmax(axis=1), minlength=3)
     for hits, share in zip(drawn, weights / weights.sum()):
         found = clopper_pearson(int(hits), n, 1 - 1e-6)
         assert found.low < share < found.high
+
+
+def test_a_swapped_response_keeps_the_truth_with_the_smaller_probability():
+    table = whole_table(4000)
+    made = P.LDP(len(table.schema.features) * math.log(3), response="swapped")  # ln 3 for each column
+    noisy = made._reference(table, generator(0))
+    kept = int((noisy.frame["city"].astype(str) == table.frame["city"].astype(str)).sum())
+    found = clopper_pearson(kept, len(table), 1 - 1e-6)
+    assert found.low < 1 / 4 < found.high
 
 
 def test_only_changed_columns_are_drawn_anew():

@@ -6,6 +6,7 @@ from countervail.study.choose import Recommendation as Recommendation
 from countervail.study.choose import recommend as recommend
 from countervail.study.mechanisms import MECHANISMS as MECHANISMS
 from countervail.study.mechanisms import PUBLISHED as PUBLISHED
+from countervail.study.mechanisms import READINGS as READINGS
 from countervail.study.mechanisms import SOUND as SOUND
 from countervail.study.plan import Cell as Cell
 from countervail.study.plan import Plan as Plan

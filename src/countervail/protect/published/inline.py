@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from countervail.core.distance import Neighbours
+from countervail.core.distance import EPS, Neighbours
 from countervail.core.encode import Matrix
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
@@ -20,14 +20,15 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 SPLITS = ("columns", "columns and neighbours")
+REWARDS = ("proximity", "sparsity")
 
 
 class InlineDP(PublishedExplainer):
     """Inline_DP as published: noisy values of the k nearest records, tried one column at a time.
 
     One of the neighbours is drawn; the columns in which it differs from the query are the ones that may change. Their
-    values in all neighbours get noise. The value that raises the wanted score most is taken, its column is closed, and
-    so on until the decision changes.
+    values in all neighbours get noise. The most rewarding value is taken, its column is closed, and so on until the
+    decision changes.
 
     Parameters
     ----------
@@ -38,6 +39,9 @@ class InlineDP(PublishedExplainer):
     split : {"columns", "columns and neighbours"}
         What the budget is divided by: the number of open columns (Algorithm 1), or that times the number of
         neighbours (the text).
+    reward : {"proximity", "sparsity"}
+        What makes a value rewarding, as in :class:`countervail.NICE`: the gain in score per distance, or the gain
+        alone. The paper does not say; only the first gives its figures.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -72,24 +76,31 @@ class InlineDP(PublishedExplainer):
         *,
         neighbours: int = 20,
         split: str = "columns",
+        reward: str = "proximity",
         target: Any = "favourable",
         random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.neighbours = neighbours
         self.split = split
+        self.reward = reward
         self.target = target
         self.random_state = random_state
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(30.0, neighbours=3), cls(60.0, neighbours=2, split=SPLITS[1]), cls(30.0, random_state=0)]
+        return [
+            cls(30.0, neighbours=3),
+            cls(60.0, neighbours=2, split=SPLITS[1], reward=REWARDS[1]),
+            cls(30.0, random_state=0),
+        ]
 
     def _check_parameters(self) -> None:
         check_count(self._owner, "neighbours", self.neighbours)
-        if self.split not in SPLITS:
-            raise bad_parameter(self._owner, "split", f"one of {SPLITS}", self.split)
+        for name, known in (("split", SPLITS), ("reward", REWARDS)):
+            if getattr(self, name) not in known:
+                raise bad_parameter(self._owner, name, f"one of {known}", getattr(self, name))
 
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
         super()._learn(table, model, rng)
@@ -123,15 +134,25 @@ class InlineDP(PublishedExplainer):
 
     def _walk(self, asked: Asked, at: Ints, pool: Floats, held: Bools, open_: Bools) -> Matrix:
         """Each query takes its most rewarding value, closes that column, and goes on until the decision changes."""
-        cells, todo = asked.x[at].copy(), np.arange(len(at))
+        start = asked.x[at]
+        cells, todo = start.copy(), np.arange(len(at))
+        before = self._judge(asked, start, asked.wanted[at])[1]
         while len(todo := todo[open_[todo].any(axis=1)]):
             trial, owner, column = _trials(cells, pool, held, open_, todo)
             valid, score = self._judge(asked, trial, asked.wanted[at[owner]])
-            best = _first_best(owner, score)
-            cells[owner[best]] = trial[best]
+            best = _first_best(owner, self._rewards(score - before[owner], start[owner], cells[owner], trial))
+            cells[owner[best]], before[owner[best]] = trial[best], score[best]
             open_[owner[best], column[best]] = False
             todo = owner[best][~valid[best]]
         return cells
+
+    def _rewards(self, gain: Floats, start: Matrix, now: Matrix, trial: Matrix) -> Floats:
+        """What each trial is worth, by NICE's own formulas."""
+        if self.reward == "sparsity":
+            return gain
+        heom = self.explainer_.heom_
+        worth: Floats = gain / (heom.between(start, trial) - heom.between(start, now) + EPS)
+        return worth
 
     def _judge(self, asked: Asked, rows: Matrix, wanted: Bools) -> tuple[Bools, Floats]:
         """Wanted or not, and the score of the wanted decision; equal rows are asked about once."""

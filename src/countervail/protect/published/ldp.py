@@ -7,10 +7,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from countervail.core.encode import Encoder
+from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
 from countervail.protect.published._columns import Columns
 from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+
+RESPONSES = ("kept", "swapped")
 
 
 class LDP(PublishedExplainer):
@@ -20,6 +23,9 @@ class LDP(PublishedExplainer):
     ----------
     epsilon : float
         The budget that the authors claim for a record, shared equally by its columns.
+    response : {"kept", "swapped"}
+        Whether randomised response keeps a label with the larger of its two probabilities, as described, or with the
+        smaller one. The reported distances on Adult, which grow with epsilon, are those of the second.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -52,26 +58,44 @@ class LDP(PublishedExplainer):
         "than epsilon allows (by ln(m - 1) for m values)"
     )
 
-    def __init__(self, epsilon: float = 1.0, *, target: Any = "favourable", random_state: RandomState = None) -> None:
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        response: str = "kept",
+        target: Any = "favourable",
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
+        self.response = response
         self.target = target
         self.random_state = random_state
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(), cls(random_state=0)]
+        return [cls(), cls(response="swapped", random_state=0)]
+
+    def _check_parameters(self) -> None:
+        if self.response not in RESPONSES:
+            raise bad_parameter(self._owner, "response", f"one of {RESPONSES}", self.response)
 
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
-        # Rows are not required to be classified correctly: their labels belong to the rows before the noise.
-        self.explainer_ = self._nice(self._reference(table, rng), model, justified=False)
+        # As NICE does by default, only rows that the model gives their label are candidates: noisy rows, true labels.
+        self.explainer_ = self._nice(self._reference(table, rng), model, justified=True)
 
     def _reference(self, table: Table, rng: np.random.Generator) -> Table:
-        """The noisy table; the true labels stay, but no search looks at them."""
+        """The noisy table, with the true labels."""
         encoder = Encoder.fit(table)
         rows = encoder.encode(table.features)
         columns, share = Columns.of(encoder, rows), np.full(len(rows), float(self.epsilon) / rows.shape[1])
-        noisy = np.column_stack([columns.noisy(j, rows[:, j], share, rng) for j in range(rows.shape[1])])
+        swapped = self.response == "swapped"  # a negative budget swaps the probabilities of the response
+        noisy = np.column_stack(
+            [
+                columns.noisy(j, cells, -share if swapped and not columns.numeric[j] else share, rng)
+                for j, cells in enumerate(rows.T)
+            ]
+        )
         return reference(table, encoder, noisy)
 
     def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:

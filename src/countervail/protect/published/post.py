@@ -8,12 +8,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
 from countervail.protect.published.base import Answers, Asked, PublishedExplainer
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Held = tuple[Floats, Floats]  # the values of a column in a class, and how often each occurs
+SCORES = ("frequency", "nearness")
 _ALL = -1  # in the place of a class that the model gives to no record
 _CELLS = 1 << 22  # cells of an answer x value matrix worked on at once
 
@@ -97,7 +100,7 @@ class _Frequencies(PostExplainer):
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
         super()._learn(table, model, rng)
         rows, classes = self.explainer_.rows_, self.explainer_.decision_.train
-        self.counts_: dict[tuple[int, int], tuple[Floats, Floats]] = {}
+        self.counts_: dict[tuple[int, int], Held] = {}
         for c in (_ALL, *np.unique(classes)):
             for j, column in enumerate(rows[(classes == c) | (c == _ALL)].T):
                 values, counts = np.unique(column, return_counts=True)
@@ -109,19 +112,19 @@ class _Frequencies(PostExplainer):
         said = decision.decide(asked.encoder.decode(plain.cells[first]))[asked.place]
         return np.where(np.isin(said, decision.train), said, _ALL)
 
-    def _among(self, j: int, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+    def _among(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
         """A value of the class's records for each answer: the best of the noisy scores."""
         out = np.empty(len(epsilon))
         for c in np.unique(classes):
-            values, counts = self.counts_[int(c), j]
+            held = self.counts_[int(c), j]
             at = np.flatnonzero(classes == c)
-            step = max(1, _CELLS // len(values))
+            step = max(1, _CELLS // len(held[0]))
             for some in (at[i : i + step] for i in range(0, len(at), step)):
-                out[some] = values[self._scores(counts, epsilon[some], rng).argmax(axis=1)]
+                out[some] = held[0][self._scores(j, held, cells[some], epsilon[some], rng).argmax(axis=1)]
         return out
 
     @abstractmethod
-    def _scores(self, counts: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+    def _scores(self, j: int, held: Held, cells: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
         """Answer x value: noisy scores, the largest of which wins."""
 
 
@@ -166,24 +169,25 @@ class NoisyMax(_Frequencies):
     def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
         if not self.columns_.numeric[j]:
             return self.columns_.noisy(j, cells, epsilon, rng)
-        return self._among(j, epsilon, classes, rng)
+        return self._among(j, cells, epsilon, classes, rng)
 
-    def _scores(self, counts: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+    def _scores(self, j: int, held: Held, cells: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+        counts = held[1]
         scale = len(counts) / epsilon
         scores: Floats = counts + rng.laplace(size=(len(epsilon), len(counts))) * scale[:, None]
         return scores
 
 
 class FeatureExponential(_Frequencies):
-    """The feature-based exponential mechanism as published: changed columns take a value of the class by frequency.
-
-    The score of a value is its frequency among the records of the class, divided by that of the most frequent one; the
-    paper leaves its scale open, and this one shows the reported dependence on epsilon best.
+    """The feature-based exponential mechanism as published: changed columns take a value of the class by score.
 
     Parameters
     ----------
     epsilon : float
         The budget that the authors claim for an answer, shared by the changed columns.
+    score : {"frequency", "nearness"}
+        What the paper describes: the frequency of a value among the records of the class, divided by that of the most
+        frequent one (the paper leaves the scale open). Or what its figures show: how near the value lies to NICE's.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -212,11 +216,37 @@ class FeatureExponential(_Frequencies):
     name: ClassVar[str] = "published-exponential"
     why: ClassVar[str] = "which columns changed is released exactly, and only values that somebody holds can come out"
 
-    def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
-        return self._among(j, epsilon, classes, rng)
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        score: str = "frequency",
+        target: Any = "favourable",
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(epsilon, target=target, random_state=random_state)
+        self.score = score
 
-    def _scores(self, counts: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(epsilon=5.0), cls(score="nearness", random_state=0)]
+
+    def _check_parameters(self) -> None:
+        if self.score not in SCORES:
+            raise bad_parameter(self._owner, "score", f"one of {SCORES}", self.score)
+
+    def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
+        return self._among(j, cells, epsilon, classes, rng)
+
+    def _scores(self, j: int, held: Held, cells: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
         # The largest of score + Gumbel noise is distributed as the exponential mechanism draws.
-        weight = epsilon[:, None] * (counts / counts.max())[None, :] / 2
+        values, counts = held
+        if self.score == "frequency":
+            weight = epsilon[:, None] * (counts / counts.max())[None, :] / 2
+        else:
+            apart = np.abs(cells[:, None] - values[None, :])
+            width = max(float(self.columns_.high[j] - self.columns_.low[j]), 1.0)
+            weight = -epsilon[:, None] * (apart / width if self.columns_.numeric[j] else apart > 0)
         scores: Floats = weight + rng.gumbel(size=weight.shape)
         return scores
