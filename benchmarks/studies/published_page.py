@@ -54,14 +54,24 @@ def _audits(found: dict[str, Any]) -> str:
 
 def _beside(found: dict[str, Any]) -> str:
     shown = [r for r in found["rows"] if r["epsilon"] in _SHOWN and r["neighbours"] in _NEAR]
-    shares, order = found["agreement"]["shares"], found["agreement"]["rank_correlation"]
+    agreement = found["agreement"]
+    return "\n\n".join(
+        [
+            _rows(shown),
+            f"{_size(found)} Over all settings, as described: {_agreement(agreement['described'])}",
+            f"With the other readings of LDP and of the exponential mechanism: {_agreement(agreement['reported'])}",
+        ]
+    )
+
+
+def _agreement(found: dict[str, Any]) -> str:
     within = " and ".join(
         f"{n.upper()} within 5 points in {s['within_5_points']} of {s['rows']} rows (largest gap "
         f"{100 * s['largest']:.1f})"
-        for n, s in shares.items()
+        for n, s in found["shares"].items()
     )
-    ranks = ", ".join(f"{_LABELS[n]} {v:.2f}" for n, v in order.items() if v == v)
-    return f"{_rows(shown)}\n\n{_size(found)} Over all settings: {within}. Rank correlation with the reported: {ranks}."
+    ranks = ", ".join(f"{_LABELS[n]} {v:.2f}" for n, v in found["rank_correlation"].items() if v == v)
+    return f"{within}. Rank correlation with the reported: {ranks}."
 
 
 _LABELS = {

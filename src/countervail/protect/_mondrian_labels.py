@@ -53,16 +53,16 @@ def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
     """All values below the lowest node that holds every value of the class."""
     known = [*q.known, *unseen_values(q)]
     below = hierarchy.ancestors(known)
-    seen = np.arange(q.size)
     out = np.zeros((len(member), len(known)), dtype=bool)
-    open_ = np.ones(len(member), dtype=bool)
+    open_ = np.flatnonzero(member.any(axis=1))
+    first = member.argmax(axis=1)
     for level in range(hierarchy.levels):
         node = below[:, level]
-        onto = (node[seen][:, None] == np.arange(node.max() + 1)).astype(np.int32)
-        touched = (member.astype(np.int32) @ onto) > 0
-        done = open_ & (touched.sum(axis=1) == 1)
-        out[done] = node[None, :] == touched[done].argmax(axis=1)[:, None]
-        open_ &= ~done
+        # A class fits a group when all that it holds lies in the group of what it holds first.
+        group = node[None, :] == node[first[open_]][:, None]
+        fits = ~(member[open_] & ~group[:, : q.size]).any(axis=1)
+        out[open_[fits]] = group[fits]
+        open_ = open_[~fits]
     return Values.of(q.column.name, known, out)
 
 
