@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from countervail.core.distance import EPS, Neighbours
+from countervail.core.distance import Neighbours
 from countervail.core.encode import Matrix
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
@@ -20,7 +20,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 SPLITS = ("columns", "columns and neighbours")
-REWARDS = ("proximity", "sparsity")
+REWARDS = ("nearest", "gain")
+_VALID = 1.0  # no score is larger: whatever changes the decision comes first
 
 
 class InlineDP(PublishedExplainer):
@@ -39,9 +40,10 @@ class InlineDP(PublishedExplainer):
     split : {"columns", "columns and neighbours"}
         What the budget is divided by: the number of open columns (Algorithm 1), or that times the number of
         neighbours (the text).
-    reward : {"proximity", "sparsity"}
-        What makes a value rewarding, as in :class:`countervail.NICE`: the gain in score per distance, or the gain
-        alone. The paper does not say; only the first gives its figures.
+    reward : {"nearest", "gain"}
+        What makes a value rewarding. "gain": it raises the wanted score most. "nearest": the same while no value
+        changes the decision; of those that do, the one that leads least far away. The paper does not say; only
+        "nearest" gives its figures.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -76,7 +78,7 @@ class InlineDP(PublishedExplainer):
         *,
         neighbours: int = 20,
         split: str = "columns",
-        reward: str = "proximity",
+        reward: str = "nearest",
         target: Any = "favourable",
         random_state: RandomState = None,
     ) -> None:
@@ -136,23 +138,17 @@ class InlineDP(PublishedExplainer):
         """Each query takes its most rewarding value, closes that column, and goes on until the decision changes."""
         start = asked.x[at]
         cells, todo = start.copy(), np.arange(len(at))
-        before = self._judge(asked, start, asked.wanted[at])[1]
         while len(todo := todo[open_[todo].any(axis=1)]):
             trial, owner, column = _trials(cells, pool, held, open_, todo)
             valid, score = self._judge(asked, trial, asked.wanted[at[owner]])
-            best = _first_best(owner, self._rewards(score - before[owner], start[owner], cells[owner], trial))
-            cells[owner[best]], before[owner[best]] = trial[best], score[best]
+            if self.reward == "nearest":
+                far = self.explainer_.heom_.between(start[owner], trial)
+                score = np.where(valid, _VALID + 1 / (1 + far), score)
+            best = _first_best(owner, score)
+            cells[owner[best]] = trial[best]
             open_[owner[best], column[best]] = False
             todo = owner[best][~valid[best]]
         return cells
-
-    def _rewards(self, gain: Floats, start: Matrix, now: Matrix, trial: Matrix) -> Floats:
-        """What each trial is worth, by NICE's own formulas."""
-        if self.reward == "sparsity":
-            return gain
-        heom = self.explainer_.heom_
-        worth: Floats = gain / (heom.between(start, trial) - heom.between(start, now) + EPS)
-        return worth
 
     def _judge(self, asked: Asked, rows: Matrix, wanted: Bools) -> tuple[Bools, Floats]:
         """Wanted or not, and the score of the wanted decision; equal rows are asked about once."""
