@@ -141,6 +141,14 @@ def test_finished_cells_belong_to_their_rows_and_settings(tmp_path):
     assert not set(keys.values()) & set(cell_keys(Store.open(tmp_path / "new"), plan()).values())
 
 
+def test_a_mechanism_with_another_default_gets_another_name(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    keys = cell_keys(store, plan(mechanisms=("published-inline",)))
+    other = replace(MECHANISMS["published-inline"], make=lambda a: cv.published.InlineDP(a.epsilon, reward="gain"))
+    monkeypatch.setitem(MECHANISMS, "published-inline", other)
+    assert not set(keys.values()) & set(cell_keys(store, plan(mechanisms=("published-inline",))).values())
+
+
 def test_files_of_a_study_tell_no_rows(tmp_path):
     run(plan(), store=tmp_path)
     text = "".join(p.name + p.read_text() for p in tmp_path.iterdir())

@@ -233,6 +233,17 @@ def _mixed_without(line: int, g: int, held: int, i: int, people: People, node: N
 
 
 @kernel
+def _all_alike(rows: Ints, codes: Ints) -> bool:
+    """Whether no attribute tells these rows apart."""
+    first = rows[0]
+    for r in rows:
+        for j in range(codes.shape[1]):
+            if codes[r, j] != codes[first, j]:
+                return False
+    return True
+
+
+@kernel
 def decide_each(rows: Ints, total: int, who: Ints, people: People, node: Node, low: Ints, high: Ints) -> None:
     """What basic Mondrian does with these rows (answer 0), and what without each of `who` (answers 1, 2, ...).
 
@@ -245,12 +256,18 @@ def decide_each(rows: Ints, total: int, who: Ints, people: People, node: Node, l
     hist, median, upto, group, n_groups = node.hist, node.median, node.upto, node.group, node.n_groups
     width, closed, first_width = node.width, node.closed, node.first_width
     found, lows, highs = node.found, node.lows, node.highs
+    if _all_alike(rows, codes):
+        for a in range(who.shape[0] + 1):
+            found[a, 0], found[a, 1], found[a, 2] = LEAF, 0, 0
+        return
     for j in range(q):
         first_width[j] = _width(j, low[j], high[j], data)
     for a in range(who.shape[0] + 1):
         i = np.int64(who[a - 1]) if a > 0 else np.int64(-1)
         rest = total - 1 if a > 0 else total
         found[a, 0], found[a, 1], found[a, 2] = LEAF, 0, 0
+        if rest < people.least:
+            continue
         for j in range(q):
             lows[a, j], highs[a, j], width[j], closed[j] = low[j], high[j], first_width[j], False
         while found[a, 0] == LEAF:

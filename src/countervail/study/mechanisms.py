@@ -63,6 +63,10 @@ class FromNoisyTable:
         """The promise of the noisy table."""
         return self.noisy.guarantee()
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as scikit-learn's estimators tell them."""
+        return {**self.noisy.get_params(deep=deep), "target": self.target}
+
 
 def _nice(a: Asked) -> Any:
     return NICE("sparsity", target=a.target)

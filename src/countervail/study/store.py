@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ import pandas as pd
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files import write_text
 from countervail.core.table import Table
+from countervail.study.mechanisms import MECHANISMS, Asked
 from countervail.study.plan import Cell, Plan
 from countervail.study.result import CellResult
 
@@ -69,12 +71,19 @@ class Store:
 
 
 def cell_keys(store: Store, plan: Plan) -> dict[Cell, str]:
-    """The name of each cell: it changes with the rows, the schema, the model and all settings that matter."""
+    """The name of each cell: it changes with the rows, the schema, the model, all settings, and what mechanisms do."""
     prints = {name: _print_of(table, plan) for name, table in plan.tables.items()}
     common = {n: getattr(plan, n) for n in ("people", "runs", "target")}
-    return {
-        c: store.key(c.to_dict(), common, prints[c.table], sorted(plan.missing.get(c.table, ()))) for c in plan.cells()
-    }
+    return {c: store.key(c.to_dict(), common, prints[c.table], _made(c, plan)) for c in plan.cells()}
+
+
+def _made(cell: Cell, plan: Plan) -> dict[str, Any]:
+    """The parameters of a cell's mechanism, those by default included: a later version may have others."""
+    missing = tuple(sorted(plan.missing.get(cell.table, ())))
+    asked = Asked(cell.epsilon or 1.0, cell.neighbours or 20, missing, plan.target)
+    made = MECHANISMS[cell.mechanism].make(asked)
+    params: dict[str, Any] = made.get_params(deep=False)
+    return {"version": version("countervail"), "kind": type(made).__name__, **params}
 
 
 def _print_of(table: Table, plan: Plan) -> str:
