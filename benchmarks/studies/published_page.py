@@ -16,7 +16,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "published.json"
 PAGE = ROOT / "docs" / "guide" / "published-mechanisms.md"
 _SHOWN = (None, 0.01, 1.0, 10.0)
 _NEAR = (None, 3, 20)
-_NAMES = {"adult": "Adult", "german_credit": "German credit"}
+_NAMES = {"adult": "Adult", "acs_income_ca_2018": "ACS income", "german_credit": "German credit"}
 
 
 def tables(data: dict[str, Any]) -> dict[str, str]:
@@ -24,6 +24,7 @@ def tables(data: dict[str, Any]) -> dict[str, str]:
     beside = {name: _beside(found) for name, found in data["beside_the_paper"].items()}
     return {
         "audits": _audits(data["audits"]),
+        "who_asks": _who_asks(data["beside_the_paper"]),
         **beside,
         "head_to_head": _head_to_head(data["head_to_head"]),
         "dpgan": _rows(data["dpgan"]["rows"]) + "\n\n" + _size(data["dpgan"]),
@@ -62,6 +63,22 @@ def _beside(found: dict[str, Any]) -> str:
             f"With the other readings of LDP and of the exponential mechanism: {_agreement(agreement['reported'])}",
         ]
     )
+
+
+def _who_asks(found: dict[str, Any]) -> str:
+    lines = []
+    for name, result in found.items():
+        groups = {"as in our reading": result["rows"], "the others": result["others_ask"]["rows"]}
+        reported = {(r["mechanism"], r["epsilon"]): r["reported"] for r in result["rows"]}
+        for who, rows in groups.items():
+            by = {(r["mechanism"], r["epsilon"]): r["figures"] for r in rows}
+            far = by["nice", None]["dist_rec"]
+            shares = [f"{100 * by['published-laplace', e]['correctness']['value']:.1f}" for e in _SHOWN[1:]]
+            lines.append([_NAMES[name], who, f"{far['value']:.2f} ± {far['deviation']:.2f}", *shares])
+        shares = [f"*{100 * reported['published-laplace', e]['correctness']:.1f}*" for e in _SHOWN[1:]]
+        lines.append([_NAMES[name], "*reported*", f"*{reported['nice', None]['dist_rec']:.2f}*", *shares])
+    header = [f"Correctness of Laplace noise, epsilon {e:g}" for e in _SHOWN[1:] if e is not None]
+    return _table(["data", "who asks", "Dist_rec of NICE", *header], lines)
 
 
 def _agreement(found: dict[str, Any]) -> str:
