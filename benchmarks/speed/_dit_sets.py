@@ -39,6 +39,13 @@ def adult_settings() -> dict[str, Any]:
     return {**basic(), "hierarchies": read_hierarchies(folder, GROUPED, "dit"), "labels": "hierarchy"}
 
 
+def internet_settings(table: cv.Table) -> dict[str, Any]:
+    """Basic Mondrian with hierarchies of our own making (labels in pairs, by name): the paper names none."""
+    labels = {n: sorted(table.frame[n].unique()) for n in INTERNET if n != "Age"}
+    made = {n: cv.Hierarchy.order(v, name=n) for n, v in labels.items()}
+    return {**basic(), "hierarchies": made, "labels": "hierarchy"}
+
+
 def basic() -> dict[str, Any]:
     """Basic Mondrian; categories without a hierarchy are cut into single values at once."""
     return {"profile": "basic", "choose": "span"}

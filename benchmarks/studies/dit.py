@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
-from _dit_sets import adult, adult_settings, basic, internet
+from _dit_sets import adult, adult_settings, basic, internet, internet_settings
 from _record import provenance
 
 import countervail as cv
@@ -90,11 +90,13 @@ def main() -> None:
         print(
             f"Adult, sample {seed}: {results['k=5'].share_above(LINE).value:.1%} above at k=5 (paper 54%)", flush=True
         )
-    net = tested(internet(), basic())
-    out["internet"]["rows"] = len(internet())
-    out["internet"]["figures"] = {name: figures(r) for name, r in net.items()}
-    for name, r in net.items():
-        print(f"Internet {name}: {r}")
+    table = internet()
+    out["internet"]["rows"] = len(table)
+    for key, given in {"figures": basic(), "with_hierarchies": internet_settings(table)}.items():
+        net = tested(table, given)
+        out["internet"][key] = {name: figures(r) for name, r in net.items()}
+        for name, r in net.items():
+            print(f"Internet, {key}, {name}: {r}", flush=True)
     open_table = {}
     for name, table in {"adult": adult(10_000, 0), "adult, all": adult(None, 0)}.items():
         found = cv.DifferentialInferenceTest(cv.Mondrian(k=5, **adult_settings()), beside=100).run(table)
