@@ -251,7 +251,7 @@ def rate(right: Bools) -> Estimate:
 
 def right_cells(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
     """Person x column: which cells are guessed right; a missing value is no guess."""
-    a, b = guesses.reset_index(drop=True).astype(object), truth.reset_index(drop=True).astype(object)
+    a, b = (f.reset_index(drop=True).astype(object).where(f.notna().to_numpy(), None) for f in (guesses, truth))
     right: Bools = np.asarray(a.to_numpy() == b.to_numpy(), dtype=bool) & ~np.asarray(pd.isna(a).to_numpy())
     return right
 
@@ -268,7 +268,7 @@ def _most_frequent(column: pd.Series) -> Any:
 
 def _equal(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
     """Which rows are guessed right in every column; a row of missing values is no guess."""
-    a, b = guesses.reset_index(drop=True).astype(object), truth.reset_index(drop=True).astype(object)
+    a, b = (f.reset_index(drop=True).astype(object).where(f.notna().to_numpy(), None) for f in (guesses, truth))
     same = (a.values == b.values) | (pd.isna(a).to_numpy() & pd.isna(b).to_numpy())
     right: Bools = np.asarray(same.all(axis=1)) & ~np.asarray(pd.isna(a).to_numpy().all(axis=1))
     return right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,19 @@ def cell_text(cell: Any) -> str:
 def range_text(low: float, high: float) -> str:
     """`24-27`, or `-3 to 4` where a dash would be misread."""
     if low == high:
-        return number_text(low)
-    return f"{number_text(low)}{'-' if low >= 0 else ' to '}{number_text(high)}"
+        text = number_text(low)
+        return text if float(text) == low else repr(float(low))
+    # A range must hold what it stands for: an end that has to be rounded goes outwards.
+    ends = (_rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING))
+    return f"{ends[0]}{'-' if low >= 0 else ' to '}{ends[1]}"
+
+
+def _rounded(value: float, rounding: str) -> str:
+    exact = Decimal(repr(float(value)))
+    if not exact.is_finite() or exact == exact.to_integral_value():
+        return number_text(value)
+    digits = max(6, exact.adjusted() + 1)
+    return number_text(float(Context(prec=digits, rounding=rounding).create_decimal(exact)))
 
 
 def number_text(value: float) -> str:

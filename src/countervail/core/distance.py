@@ -31,7 +31,9 @@ class HEOM:
     def fit(cls, encoder: Encoder, rows: Matrix, scale: Literal["minmax", "std"] = "minmax") -> Self:
         """Scales over all `rows`."""
         measured = np.array([c.column.type != "categorical" for c in encoder.codings], dtype=bool)
-        missing = np.array([c.missing if not c.numeric else -1 for c in encoder.codings], dtype=float)
+        missing = np.array(
+            [-1 if c.numeric else c.missing if c.missing >= 0 else c.levels for c in encoder.codings], dtype=float
+        )
         scales = []
         for j in np.flatnonzero(measured):
             coding = encoder.codings[j]

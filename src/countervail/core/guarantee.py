@@ -130,7 +130,9 @@ class KAnonymity(Guarantee):
         """Count the rows of each class that left, then the people in each region."""
         if (broken := self.recount(release)) is not None:
             return broken
-        counts = release.regions.count(table.select("quasi"))
+        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
+            return f"the regions name {len(missing)} column(s) that the table does not have"
+        counts = release.regions.count(table.frame)
         short = int((counts < self.k).sum())
         if short:
             return f"{short} of {len(counts)} regions hold fewer than k={self.k} people; the least holds {counts.min()}"

@@ -63,7 +63,9 @@ def ncp(regions: Regions, table: Table, weights: Mapping[str, float] | None = No
 def _penalty(axis: Range | Values, table: Table) -> Floats:
     values = table.frame[axis.name]
     if isinstance(axis, Range):
-        spread = float(values.max() - values.min())
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        numbers = numbers[np.isfinite(numbers)]
+        spread = float(np.ptp(numbers)) if len(numbers) else 0.0
         width = np.nan_to_num(axis.high - axis.low)
         return width / spread if spread > 0 else np.zeros(len(axis.low))
     member = axis.member
@@ -72,7 +74,7 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
         rank = np.array([levels.index(v) if levels else v for v in axis.known], dtype=float)
         high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
         low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
-        most = len(levels) - 1 if levels else float(values.max() - values.min())
+        most = len(levels) - 1 if levels else float(values.max()) - float(values.min())
         steps: Floats = np.maximum(high - low, 0.0) / (most or 1)
         return steps
     held = {None if pd.isna(v) else v for v in values.unique()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
@@ -77,7 +78,7 @@ class Column:
         d = self.domain
         if d is None:
             return
-        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in d)
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in d)
         ordered = numbers and len(d) in (2, 3) and d[0] <= d[1]
         if not ordered or (len(d) == 3 and (d[2] < 1 or not float(d[2]).is_integer())):
             raise SchemaError(

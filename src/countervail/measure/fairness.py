@@ -48,7 +48,7 @@ def fairness(e: Explanations, by: str, *, model: Any = None, table: Table | None
     training = e.training_table(table)
     if by not in e.factuals.columns:
         raise bad_parameter("fairness", "by", f"one of the features {list(e.factuals.columns)}", by)
-    counts = training.frame[by].value_counts()
+    counts = training.frame[by].value_counts().loc[lambda n: n > 0]
     if len(counts) < 2:
         raise bad_parameter("fairness", "by", "a column with at least two values", by)
     standing = {counts.index[0]: "majority", counts.index[-1]: "minority"}

@@ -24,7 +24,7 @@ _CHUNK = 100_000  # combinations asked of the model at once
 def degree_of_privacy(e: Explanations, *, table: Table | None = None) -> Floats:
     """How many training rows share each released combination of quasi-identifiers; NaN where nothing was released."""
     training = e.training_table(table)
-    return _spread(e, e.regions.count(training.select("quasi")).astype(float))
+    return _spread(e, e.regions.count(training.frame).astype(float))
 
 
 def ncp(e: Explanations, *, weights: Mapping[str, float] | None = None, table: Table | None = None) -> Floats:

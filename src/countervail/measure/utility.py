@@ -92,6 +92,8 @@ def model_utility(
         raise SchemaError("The release has no target column. Declare one in the schema of the table.")
     if len(test) == 0 or test.schema.names() != original.schema.names():
         raise bad_parameter("model_utility", "test", "rows of the released table's schema", "others")
+    if any(y.isna().any() for y in (test.target, original.target)):
+        raise SchemaError("The target has missing labels: drop those rows before a model is trained on the release.")
     truth = test.target.astype(object).to_numpy()
     labels = release.others[target].astype(object).to_numpy()
     score = _tf_scores if encoding == "tf" else _learner_scores

@@ -76,7 +76,7 @@ class _Batch:
         self.boxes = Boxes(np.zeros((e, q), np.int64), np.zeros((e, q), np.int64), np.zeros((e, q, v), dtype=bool))
         self.cost, self.bound = np.full(e, np.inf), np.zeros(e)
         self.pureness, self.sampled = np.full(e, np.nan), np.zeros(e, dtype=bool)
-        self.kept: list[list[tuple[float, float, Boxes]]] = [[] for _ in range(e)]
+        self.kept: list[list[tuple[float, float, Boxes, bool]]] = [[] for _ in range(e)]
 
     def run(self) -> Solved:
         """Rounds until every centre has its pure region or is proven to have none."""
@@ -163,7 +163,7 @@ class _Batch:
             self._take(e, boxes.take(np.array([i])), cost, bound, 1.0, sampled)
             return False
         if self.limits.min_pureness < 1:
-            self.kept[e].append((float(pure.mean()), cost, boxes.take(np.array([i]))))
+            self.kept[e].append((float(pure.mean()), cost, boxes.take(np.array([i])), sampled))
         state.forbidden.append(cells[~pure])
         return True
 
@@ -172,8 +172,8 @@ class _Batch:
         limit = ncp_band(self.state[e].least)
         kept = [c for c in self.kept[e] if c[0] >= self.limits.min_pureness and c[1] <= limit + 1e-12]
         if kept:
-            pureness, cost, box = max(kept, key=lambda c: (c[0], -c[1]))
-            self._take(e, box, cost, self.state[e].least, pureness, False)
+            pureness, cost, box, sampled = max(kept, key=lambda c: (c[0], -c[1]))
+            self._take(e, box, cost, self.state[e].least, pureness, sampled)
 
     def _take(self, e: int, box: Boxes, cost: float, bound: float, pureness: float, sampled: bool) -> None:
         self.boxes.low[e], self.boxes.high[e], self.boxes.member[e] = box.low[0], box.high[0], box.member[0]

@@ -144,8 +144,10 @@ class DPTable(TableProtector):
         return held(self)._explained(rows, model, explainer)
 
     def _explained(self, rows: Rows, model: Any, explainer: Explainer | None) -> Explanations:
-        inner = clone(explainer) if explainer is not None else NICE("sparsity", target="favourable")
-        answers = inner.fit(self._labelled(model), model).explain(self._public(model).queries(rows)[1])
+        public = self._public(model)
+        reward: Any = "sparsity" if public.decision.has_scores else "none"
+        inner = clone(explainer) if explainer is not None else NICE(reward, target="favourable")
+        answers = inner.fit(self._labelled(model), model).explain(public.queries(rows)[1])
         return replace(
             answers,
             guarantee=self.guarantee(),
