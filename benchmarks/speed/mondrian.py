@@ -22,16 +22,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from _cell_loss import ncp_of_cells
 from _peer import peer_python, run_peer
 from _plain_mondrian import PlainMondrian
 from _record import ROOT, code, data_hash, versions
 from threadpoolctl import threadpool_limits
 
 import countervail as cv
-from countervail.protect._mondrian_checks import ncp_of_cells
 from countervail.protect._mondrian_codes import describe, encode
-from countervail.protect._mondrian_kernels import make_rules, partition
+from countervail.protect._mondrian_kernels import partition
 from countervail.protect._mondrian_route import as_one
+from countervail.protect._mondrian_rules import make_rules
 
 RESULTS = ROOT / "benchmarks" / "results" / "mondrian.json"
 K = 10

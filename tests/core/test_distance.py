@@ -166,3 +166,16 @@ def test_a_constant_column_does_not_divide_by_zero():
     heom, coded, _ = space(rows, rows)
     assert heom.scale.tolist() == [EPS, 1.0, 2.0]
     assert heom.between(coded[:1], coded[1:]).tolist() == [1.0]
+
+
+def test_a_level_that_only_the_query_misses_is_one_away_from_every_level():
+    rows = [(1, 0.0, level, "x", "p") for level in LEVELS]
+    table, asked = Table(as_frame(rows), SCHEMA), as_frame([(1, 0.0, None, "x", "p")])
+    encoder = Encoder.fit(table)
+    heom = HEOM.fit(encoder, encoder.encode(table.frame))
+    wide, query = encoder.extended(asked)
+    coded = wide.encode(table.frame)
+    assert heom.between(np.repeat(query, 3, axis=0), coded).tolist() == [1.0, 1.0, 1.0]
+    every = np.zeros(3, dtype=np.int64)
+    _, away = Neighbours(heom, coded, every, every == 0).nearest(query, np.ones((1, 1), dtype=bool), 3)
+    assert away.tolist() == [[1.0, 1.0, 1.0]]

@@ -202,3 +202,11 @@ def test_a_missing_whole_number_reaches_that_check_instead_of_becoming_a_number(
 def test_encoding_a_column_that_does_not_exist_is_refused():
     with pytest.raises(SchemaError, match="No column named 'who'"):
         Encoder.fit(shop(), ["who"])
+
+
+def test_a_query_with_a_repeated_column_is_refused():
+    table = Table(pd.DataFrame({"age": [1, 2], "city": ["a", "b"]}), Schema((Column("age", "numeric"), Column("city"))))
+    twice = pd.DataFrame([[1, "Xanthippe", 2]], columns=["age", "city", "age"])
+    with pytest.raises(SchemaError, match=r"'rows' given to NICE .* \['age'\]\. Keep one of each") as caught:
+        conform_rows(twice, table, "NICE")
+    assert "Xanthippe" not in str(caught.value)

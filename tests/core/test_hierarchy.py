@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from countervail.core.errors import DataNotFoundError, SchemaError
+from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError
 from countervail.core.hierarchy import Hierarchy, read_hierarchies
 
 
@@ -74,3 +74,12 @@ def test_folders_mappings_and_files(tmp_path):
         Hierarchy.read(tmp_path / "nowhere.csv")
     with pytest.raises(SchemaError, match="must map columns"):
         read_hierarchies(3, ["job"], "X")
+
+
+@pytest.mark.parametrize("method", ["below", "group"])
+def test_a_value_or_level_that_it_does_not_have_is_said_so(method):
+    h = Hierarchy((("cook", "hands", "*"), ("clerk", "desk", "*")), "job")
+    with pytest.raises(SchemaError, match=rf"'value' parameter of Hierarchy.{method} .* 2 values .* 'job'"):
+        getattr(h, method)("Xanthippe", 1)
+    with pytest.raises(ParameterError, match=rf"'level' parameter of Hierarchy.{method} .* 0 .* to 2 "):
+        getattr(h, method)("cook", 3)

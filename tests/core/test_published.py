@@ -1,5 +1,6 @@
 """Files that somebody published: grouped by their cells, judged by counts."""
 
+import json
 import math
 from collections import Counter
 
@@ -135,3 +136,24 @@ def test_l_is_examined_on_the_release_alone():
     assert examine(found, LDiversity(2, "distinct", "ill")).holds
     assert examine(found, LDiversity(2, "frequency", "ill")).failing_classes == 1
     assert examine(found, LDiversity(2, "recursive", "ill", 2.0)).failing_rows == 4
+
+
+@pytest.mark.parametrize("tree", [None, ()])
+def test_the_hierarchical_distance_needs_its_hierarchy(tree):
+    found = published(age=[1] * 2 + [2] * 2, job=["a"] * 4, ill=list("1122"))
+    with pytest.raises(SchemaError, match=r"needs the hierarchy of column 'ill'.*tree="):
+        examine(found, TCloseness(0.5, "hierarchical", "ill", tree=tree))
+
+
+def test_values_that_the_hierarchy_misses_are_counted_and_not_shown():
+    found = published(age=[1] * 2 + [2] * 2, job=["a"] * 4, ill=list("1123"))
+    promise = TCloseness(0.5, "hierarchical", "ill", tree=(("1", "*"),))
+    with pytest.raises(SchemaError, match="hierarchy of column 'ill' misses 2 of its 3 values"):
+        examine(found, promise)
+
+
+def test_a_verdict_is_json_where_the_figure_is_infinite():
+    found = published(age=[1] * 2, job=["a"] * 2, ill=list("11"))
+    verdict = examine(found, LDiversity(2, "recursive", "ill", 2.0))
+    assert verdict.reached == math.inf
+    assert json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["reached"] is None

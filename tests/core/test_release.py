@@ -1,5 +1,6 @@
 """Release: what the outside sees of a table, stores and reads back."""
 
+import json
 import pickle
 from html.parser import HTMLParser
 
@@ -147,8 +148,6 @@ def test_groups_cannot_be_changed():
     ],
 )
 def test_promises_round_trip(promise):
-    import json
-
     assert guarantee_from_dict(json.loads(json.dumps(promise.to_dict()))) == promise
 
 
@@ -214,3 +213,44 @@ def test_a_refutation_counts_people_in_the_regions_too():
 
 def test_regions_of_a_release_are_regions():
     assert isinstance(release().regions[0], Region)
+
+
+def test_a_table_without_the_regions_columns_refutes_nothing_in_silence():
+    regions = Regions.from_cells([{"age": 3, "city": "a"}], SCHEMA)
+    r = release(regions=regions, groups=np.zeros(8, dtype=np.int64))
+    half = cv.Table.from_frame(pd.DataFrame({"age": [3] * 8}), quasi_identifiers=["age"])
+    assert KAnonymity(2).refute(r, half) == "the regions name 1 column(s) that the table does not have"
+    other = half.frame.assign(city=["a", *"bbbbbbb"])
+    plain = cv.Table.from_frame(other, quasi_identifiers=["age"])
+    assert "fewer than k=2" in KAnonymity(2).refute(r, plain)
+
+
+@pytest.mark.parametrize("text", ["not json", "", "[]", "3", "null", '"release"', None])
+def test_a_release_is_read_from_a_json_object_only(text):
+    with pytest.raises(SchemaError, match=r"'text' given to Release.from_json is no JSON object.*Release.to_json"):
+        Release.from_json(text)
+
+
+WHOLE = json.loads(release().to_json())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({name: None} for name in WHOLE if name not in ("kind", "version")),
+        {"groups": [0, 1]},
+        {"groups": [0, 1, 0, 2, 1, 3, 3, 4]},
+        {"groups": [0, 1, 0, 2, 1, 3, 3, -1]},
+        {"regions": [{"name": "age"}]},
+        {"others": {"pay": [1], "ok": [1, 2]}},
+        {"guarantee": {"promise": "KAnonymity", "Xanthippe": 1}},
+    ],
+    ids=str,
+)
+def test_a_damaged_release_is_refused_without_its_values(change):
+    with pytest.raises(SchemaError, match=r"given to Release.from_json is damaged.*Release.to_json\(\)") as caught:
+        Release.from_json(json.dumps({**WHOLE, **change}))
+    assert "Xanthippe" not in str(caught.value)
+    lacking = {k: v for k, v in WHOLE.items() if k not in change}
+    with pytest.raises(SchemaError, match="is damaged"):
+        Release.from_json(json.dumps(lacking))

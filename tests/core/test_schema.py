@@ -94,6 +94,8 @@ def test_the_domain_of_an_ordinal_column_is_its_levels():
         (lambda: Column("a", "numeric", domain=("x", "y")), "domain of numeric column 'a'"),
         (lambda: Column("a", "numeric", domain=(False, True)), "domain of numeric column 'a'"),
         (lambda: Column("a", "numeric", domain=(0, float("nan"))), "domain of numeric column 'a'"),
+        (lambda: Column("a", "numeric", domain=(0, float("inf"))), "domain of numeric column 'a'"),
+        (lambda: Column("a", "numeric", domain=(float("-inf"), 0)), "domain of numeric column 'a'"),
         (lambda: Column("a", "numeric", domain=(0, 1, 0)), "domain of numeric column 'a'"),
         (lambda: Column("a", "numeric", domain=(0, 1, 1.5)), "domain of numeric column 'a'"),
         (lambda: Column("a", "numeric", domain=(0, 1, float("inf"))), "domain of numeric column 'a'"),

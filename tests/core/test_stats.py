@@ -1,9 +1,12 @@
 """Intervals and corrections against independent computations."""
 
+import json
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +14,7 @@ from scipy import stats
 
 from countervail.core.errors import ParameterError
 from countervail.core.rng import generator
-from countervail.core.stats import clopper_pearson, holm, mean_interval
+from countervail.core.stats import clopper_pearson, holm, mean_interval, plain_json
 
 
 @given(st.integers(1, 300), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
@@ -93,3 +96,28 @@ def test_one_door_to_chance():
     assert generator(None).random() != generator(None).random()
     held = np.random.default_rng(0)
     assert generator(held) is held
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Fields of all kinds, one in the other."""
+
+    value: object
+    parts: tuple[object, ...] = ()
+    by: object = None
+
+
+def test_a_dataclass_becomes_json_through_and_through():
+    figures = Figures(
+        mean_interval([2.0]),
+        (Figures(np.float32("nan")), np.bool_(True), np.int8(3), np.array([1.0, np.inf]), pd.NA),
+        {1: pd.Interval(1, 2), "x": math.nan, None: {"b", "a"}},
+    )
+    plain = plain_json(figures)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert plain == {
+        "value": {"value": 2.0, "low": None, "high": None, "n": 1, "level": 0.95},
+        "parts": [{"value": None, "parts": [], "by": None}, True, 3, [1.0, None], None],
+        "by": {"1": "(1, 2]", "x": None, "None": ["a", "b"]},
+    }
+    assert type(plain["parts"][1]) is bool and type(plain["parts"][2]) is int

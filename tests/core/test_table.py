@@ -328,3 +328,17 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path):
 
 def test_a_repr_shows_no_row():
     assert SECRET not in repr(Table.from_frame(people()))
+
+
+def test_a_generator_splits_and_goes_on():
+    table = Table.from_frame(pd.DataFrame({"a": range(40)}))
+    one, other = np.random.default_rng(0), np.random.default_rng(0)
+    first, second = (table.split(random_state=one)[0].frame["a"].tolist() for _ in range(2))
+    assert first == table.split(random_state=other)[0].frame["a"].tolist()
+    assert first != second
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "0"])
+def test_a_wrong_seed_is_not_blamed_on_the_size(seed):
+    with pytest.raises(ParameterError, match=r"'random_state' parameter of Table\.split"):
+        Table.from_frame(people()).split(random_state=seed)

@@ -185,9 +185,21 @@ def test_missing_numbers_are_refused_by_name():
         ({"immutable": "age"}, r"Write \['age'\]"),
         ({"immutable": ["height"]}, "'immutable' parameter of NICE"),
         ({"ranges": {"age": (50, 20)}}, "'ranges' parameter of NICE"),
+        ({"ranges": {"age": 5}}, r"'ranges' parameter of NICE must be \(low, high\) .* 'age'"),
+        ({"ranges": {"age": ("20", "50")}}, "'ranges' parameter of NICE .* 'age'"),
+        ({"ranges": {"age": (20, float("nan"))}}, "'ranges' parameter of NICE .* 'age'"),
+        ({"ranges": {"city": "ab"}}, "'ranges' parameter of NICE must be a list of values for 'city'"),
+        ({"ranges": {"city": ["a", "typo"]}}, r"'ranges' parameter of NICE .* column 'city' has. Got \['typo'\]"),
+        ({"ranges": {"level": ["low", "typo"]}}, r"'ranges' parameter of NICE .* column 'level' has. Got \['typo'\]"),
         ({"monotone": {"age": "sideways"}}, "'up' or 'down'"),
+        ({"monotone": {"height": "up"}}, "'monotone' parameter of NICE"),
         ({"monotone": {"city": "up"}}, "categorical and has no order"),
         ({"forbidden": {"height": []}}, "'forbidden' parameter of NICE"),
+        ({"forbidden": {"city": [("a", "typo")]}}, r"'forbidden' parameter of NICE .* 'city' has. Got \['typo'\]"),
+        ({"forbidden": {"city": [("typo", "a")]}}, "'forbidden' parameter of NICE .* Correct them, or declare them"),
+        ({"forbidden": {"city": ("ab", "cb")}}, r"'forbidden' parameter of NICE must be a list of \(from, to\) pairs"),
+        ({"forbidden": {"city": 3}}, r"'forbidden' parameter of NICE must be a list of \(from, to\) pairs"),
+        ({"forbidden": {"age": [(20, "old")]}}, "'forbidden' parameter of NICE must be made of numbers .* 'age'"),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -215,3 +227,24 @@ def test_forests_answer_the_same_alone_and_together():
     rows = small_table(20, seed=5).features
     alone = pd.concat([nice.explain(rows.iloc[[i]]).counterfactuals for i in range(20)], ignore_index=True)
     pd.testing.assert_frame_equal(nice.explain(rows).counterfactuals, alone)
+
+
+@pytest.mark.parametrize("domains", [True, False])
+def test_a_mistyped_value_tells_none_of_the_tables(domains):
+    frame = small_table().frame.assign(city=["Xanthippe", *small_table().frame["city"].iloc[1:]])
+    schema = small_table(domains=domains).schema.with_column("city", domain=["Xanthippe", *"abc"] if domains else None)
+    with pytest.raises(cv.CountervailError, match="'ranges' parameter of NICE") as caught:
+        cv.NICE(ranges={"city": ["Xanthipe"]}).fit(cv.Table(frame, schema), small_model)
+    assert "Xanthippe" not in str(caught.value)
+
+
+@pytest.mark.parametrize("hole", [None, float("nan"), pd.NA])
+def test_missing_is_a_value_that_may_be_allowed_or_forbidden(hole):
+    t = small_table(120, domains=False)
+    frame = t.frame.assign(city=t.frame["city"].where(t.frame["city"] != "c"))
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", identifiers=["id"])
+    asked = table.features[(table.target == "no") & (table.frame["city"] == "a")]
+    only = cv.NICE(ranges={"city": [hole]}).fit(table, small_model).explain(asked)
+    assert only.found.all() and only.counterfactuals["city"].isna().all()
+    never = cv.NICE(ranges={"city": [hole, "b"]}, forbidden={"city": [("a", hole)]}).fit(table, small_model)
+    assert never.explain(asked).counterfactuals["city"].tolist() == ["b"] * len(asked)

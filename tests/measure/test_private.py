@@ -1,5 +1,6 @@
 """The figures for private explanations, on answers whose figures can be counted by hand."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -99,3 +100,13 @@ def test_the_picture_shows_every_budget_and_the_open_explainer():
     assert all(text in svg for text in ("0.1", "10", "sampled", "no noise", "Dist_rec")) and svg == trade_off(
         {"all": points, "sampled": points}, "Dist_rec", without_noise=mean_interval([0.5, 0.6])
     )
+
+
+def test_the_figures_of_a_single_answer_are_json(plain):
+    nice = cv.NICE("none", target="favourable").fit(small_table(), small_model)
+    one = nice.explain(plain.factuals[plain.found].head(1))
+    found = cv.measure.private_quality(one, small_model)
+    assert np.isnan(found.dist_rec.deviation) and found.dist_rec.mean.low == -np.inf
+    read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert read["dist_rec"]["deviation"] is None and read["dist_rec"]["mean"]["low"] is None
+    assert read["m1"] == found.m1.to_dict()

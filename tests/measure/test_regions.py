@@ -1,5 +1,6 @@
 """Measures of k-anonymous explanations against slow twins."""
 
+import json
 from itertools import product
 
 import numpy as np
@@ -126,3 +127,61 @@ def test_bad_parameters_of_pureness_are_named(private):
         cv.measure.pureness(private[1], small_model, method="guess")
     with pytest.raises(ValueError, match="'draws' parameter of pureness"):
         cv.measure.pureness(private[1], small_model, draws=0)
+
+
+def test_every_column_of_a_region_counts_whatever_its_role(private):
+    table, e = private
+    other = table.with_roles(quasi=["age"])
+    np.testing.assert_array_equal(cv.measure.degree_of_privacy(e, table=other), cv.measure.degree_of_privacy(e))
+    fewer = e.regions.count(table.frame[["age"]].assign(city="a", level="low"))
+    assert not np.array_equal(fewer, cv.measure.degree_of_privacy(e)[e.found])
+
+
+def test_where_nobody_got_an_answer_the_loss_is_open_whatever_the_weights():
+    table = small_table()
+    accepted = table.features[small_model(table.features)[:, 1] > 0.5]
+    nobody = cv.CFK(k=6).fit(table, small_model).explain(accepted)
+    assert len(nobody) > 5 and not nobody.found.any()
+    weights = {"age": 0.5, "city": 0.25, "level": 0.25}
+    assert np.isnan(cv.measure.ncp(nobody, weights=weights)).all()
+
+
+def test_wrong_weights_are_still_named(private):
+    with pytest.raises(ValueError, match="'weights' parameter of ncp"):
+        cv.measure.ncp(private[1], weights={"age": 1.0})
+
+
+def test_fairness_knows_no_group_that_nobody_is_in(private):
+    table, e = private
+    wide = table.frame.assign(city=pd.Categorical(table.frame["city"], ["never", *"abc"]))
+    other = cv.Table(wide, table.schema.with_column("city", domain=["never", *"abc"]))
+    assert cv.measure.fairness(e, "city", table=other) == cv.measure.fairness(e, "city")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"), [("boolean", (True, False, None)), ("Int64", (1, 2, None)), ("string", ("x", "y", None))]
+)
+def test_fairness_takes_columns_with_holes(dtype, values):
+    def people(n, seed):
+        t = small_table(n, seed, domains=False)
+        group = pd.array([values[i % 7 if i % 7 < 2 else 0 if i % 7 < 5 else 2] for i in range(n)], dtype=dtype)
+        schema = cv.Schema((*t.schema.columns, cv.Column("group")), t.schema.favourable)
+        return cv.Table(t.frame.assign(group=group), schema)
+
+    table, asked = people(120, 0), people(30, 3)
+    e = cv.CFK(k=6, search="grasp", iterations=1).fit(table, small_model).explain(asked)
+    found = cv.measure.fairness(e, "group", model=small_model)
+    n = {g.value: g.n for g in found.groups}
+    given = asked.frame["group"][e.found]
+    assert n == {v: int((given == v).sum()) for v in values[:2]}
+    assert sum(n.values()) < e.found.sum()
+    assert found.groups[0].value == values[0] and found.groups[0].standing == "majority"
+
+
+def test_fairness_is_json_where_a_group_is_too_small(private):
+    table, _ = private
+    e = cv.CFK(k=6, search="grasp", iterations=1).fit(table, small_model).explain(small_table(25, seed=3).take([0, 1]))
+    found = cv.measure.fairness(e, "city", model=small_model)
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["ncp_gap"]["low"] is None and plain["groups"][0]["value"] == found.groups[0].value
+    assert plain["ncp_gap"] == found.ncp_gap.to_dict()

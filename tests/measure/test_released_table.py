@@ -94,12 +94,33 @@ def test_explanations_still_need_their_model():
 
 def test_measured_ncp_is_what_the_cuts_minimise():
     """The kernels count NCP in codes; the measure counts it on what was published."""
-    from countervail.protect._mondrian_checks import ncp_of_cells
     from countervail.protect._mondrian_codes import describe, encode
+    from countervail.protect._mondrian_relaxed import rows_loss
 
     table = cv.load("german_credit")
     protector = cv.Mondrian(k=10).fit(table)
     quasi, codes = encode(table, {})
-    inside = ncp_of_cells(codes, protector.cell_of_, len(protector.regions_), describe(quasi, tree_loss=False))
+    data, q = describe(quasi, tree_loss=False), len(quasi)
+    cells = [np.flatnonzero(protector.cell_of_ == c).astype(np.int32) for c in range(len(protector.regions_))]
+    stamp = np.full(data.positions.shape[1], -1, np.int64)
+    inside = np.array(
+        [[rows_loss(codes, rows, j, data, stamp, c * q + j) for j in range(q)] for c, rows in enumerate(cells)]
+    )
     published = measure.ncp(protector.protect(table)).mean()
     assert inside.mean(axis=1)[protector.cell_of_].mean() == pytest.approx(published)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "Int8", "int64", "float32"])
+def test_the_range_of_narrow_numbers_does_not_overflow(dtype):
+    """From -100 to 100 is 200, which no int8 holds; a class of 0 to 50 is a quarter of it."""
+    schema = cv.Schema((cv.Column("a", "numeric", "quasi"),))
+    table = cv.Table(pd.DataFrame({"a": pd.array([-100, 0, 50, 100], dtype=dtype)}), schema)
+    cells = [{"a": -100}, {"a": pd.Interval(0, 50, closed="both")}, {"a": 100}]
+    r = release(
+        regions=Regions.from_cells(cells, schema),
+        groups=np.array([0, 1, 1, 2]),
+        others=pd.DataFrame(index=range(4)),
+        schema=schema,
+        audit=table,
+    )
+    assert measure.ncp(r).tolist() == [0.0, 0.25, 0.25, 0.0]

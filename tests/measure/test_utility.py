@@ -1,5 +1,8 @@
 """What a release is good for: models, counts and columns, against figures worked out by hand or the slow way."""
 
+import json
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,9 @@ from sklearn.naive_bayes import BernoulliNB
 import countervail as cv
 from countervail.core.cells import fits
 from countervail.core.errors import ParameterError, SchemaError
+from countervail.core.region import Regions
+from countervail.core.release import Release
+from countervail.core.stats import clopper_pearson
 from countervail.measure.queries import _overlap
 from countervail.measure.sweep import knee_of
 from countervail.measure.utility import ENCODINGS
@@ -189,3 +195,45 @@ def test_the_knee_is_where_the_curve_bends(costs, knee, word):
 
 def test_two_points_have_no_knee():
     assert knee_of([2, 4], [0.1, 0.2])[0] is None
+
+
+LEVELS = ("none", "lo", "mid", "hi", "top")
+
+
+def levels_released(values):
+    """Of four people with these levels, two are published as `lo` or `mid`, one as `hi`, and one is left out."""
+    schema = cv.Schema((cv.Column("level", "ordinal", "quasi", levels=LEVELS),))
+    table = cv.Table(pd.DataFrame({"level": values}), schema)
+    regions = Regions.from_cells([{"level": frozenset(["lo", "mid"])}, {"level": "hi"}], schema)
+    others = pd.DataFrame(index=range(3))
+    return Release(regions, np.array([0, 0, 1]), others, schema, cv.KAnonymity(1), audit=table)
+
+
+def test_levels_that_nobody_holds_do_not_move_a_column():
+    """People at lo, lo, mid, hi; published are lo-mid twice and hi: (1/2, 1/4, 1/4) becomes (1/3, 1/3, 1/3)."""
+    held = ["lo", "lo", "mid", "hi"]
+    text = cv.measure.column_shifts(levels_released(held))[0].distance
+    category = pd.Categorical(held, LEVELS, ordered=True)
+    assert cv.measure.column_shifts(levels_released(category))[0].distance == text
+    assert text == pytest.approx((1 / 6 + 1 / 12) / 2)
+
+
+@pytest.mark.parametrize("labels", ["train", "test"])
+def test_missing_labels_are_counted_before_anything_is_trained(labels):
+    holes = cv.Table(TEST.frame.assign(ok=TEST.frame["ok"].where(TEST.frame.index > 1)), TEST.schema)
+    train, test = (holes, TEST) if labels == "train" else (TEST, holes)
+    with pytest.raises(SchemaError, match="given to model_utility has 2 missing label"):
+        cv.measure.model_utility(release_of(train, 5), test)
+    with pytest.raises(SchemaError, match="given to sweep has 2 missing label"):
+        cv.measure.sweep(holes, [2])
+
+
+def test_figures_of_models_and_sweeps_are_json():
+    found = cv.measure.sweep(TEST, [2, 5], encoding="tf")
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert [p["k"] for p in plain["points"]] == [2, 5] and plain["knee"] is None
+    assert plain["points"][0]["model"]["released"] == found.points[0].model.released.to_dict()
+    empty = replace(found.points[0].model, majority=float("nan"), released=clopper_pearson(0, 0))
+    assert empty.to_dict()["majority"] is None and empty.to_dict()["released"]["value"] is None
+    shown = replace(found, points=(replace(found.points[0], model=empty, ncp=np.float64("nan")),))
+    assert json.loads(json.dumps(shown.to_dict(), allow_nan=False))["points"][0]["ncp"] is None

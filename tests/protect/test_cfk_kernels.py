@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from countervail.protect._cfk_construct import grasp_construct
-from countervail.protect._cfk_regions import count_inside, count_inside_many, region_cost
+from countervail.protect._cfk_regions import count_inside, region_cost
 from countervail.protect._cfk_smallest import smallest_region, smallest_regions
 
 PLENTY = 10**9
@@ -270,7 +270,6 @@ def test_counts_and_costs_equal_plain_ones(seed):
     low, high = rng.integers(0, p.centre + 1, (4, len(p.sizes))), rng.integers(p.centre, p.sizes, (4, len(p.sizes)))
     member = (rng.random((4, *p.positions.shape)) < 0.5) & (np.arange(p.positions.shape[1]) < p.sizes[:, None])
     expected = [plain_count(p, as_region(p, *region)) for region in zip(low, high, member, strict=True)]
-    assert count_inside_many(*p.table, low, high, member).tolist() == expected
     assert [count_inside(*p.table, *region) for region in zip(low, high, member, strict=True)] == expected
     for region in zip(low, high, member, strict=True):
         assert region_cost(*p.measure, *region) == pytest.approx(plain_cost(p, as_region(p, *region)), abs=1e-12)

@@ -13,9 +13,9 @@ import countervail as cv
 from countervail.core.cells import cell_text
 from countervail.core.errors import ParameterError
 from countervail.core.hierarchy import Hierarchy
-from countervail.protect._mondrian_kernels import attributes, make_rules, partition
+from countervail.protect._mondrian_kernels import partition
 from countervail.protect._mondrian_relaxed import share_ties
-from countervail.protect._mondrian_rules import DIVERSITY, FITS, FLAT, ORDERED
+from countervail.protect._mondrian_rules import DIVERSITY, FITS, FLAT, ORDERED, attributes, make_rules
 from countervail.protect._mondrian_suppress import leave_out
 
 CITY = Hierarchy((("a", "coast", "*"), ("b", "coast", "*"), ("c", "inland", "*"), ("d", "inland", "*")), "city")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval
 
 Floats = NDArray[np.float64]
+FEW: Final = 10  # people that a figure must be about
 THRESHOLDS: Final = (1e-4, 1e-3, 10**-2.5, 1e-2, 1e-1)
 # Points of the published distribution function: fixed, so that nobody's own distance is among them.
 GRID: Final = tuple(float(10**x) for x in np.arange(-6, 0.26, 0.25))
@@ -116,6 +117,13 @@ class DifferentialResult:
             f"{self.changed.value:.1%} predictions change"
         )
 
+    def _told_mean(self) -> dict[str, Any]:
+        """The mean as JSON data; of fewer than ten people it is as good as one person's distance."""
+        found = self.mean_estimate.to_dict()
+        if len(self.d_pp) >= FEW:
+            return found
+        return {n: two_digits(v) if isinstance(v, float) and n != "level" else v for n, v in found.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data: no row numbers, and nobody's exact distance."""
         at, share = self.cdf()
@@ -127,7 +135,7 @@ class DifferentialResult:
             "people": self.people,
             "tested": len(self.d_pp),
             "epsilon": two_digits(self.epsilon),
-            "mean": self.mean_estimate.to_dict(),
+            "mean": self._told_mean(),
             "share_above": {f"{x:.4g}": self.share_above(x).to_dict() for x in THRESHOLDS},
             "changed_predictions": self.changed.to_dict(),
             "cdf": {"at": [float(f"{x:.4g}") for x in at], "share": [float(s) for s in share]},

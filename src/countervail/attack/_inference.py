@@ -24,6 +24,7 @@ from countervail.core.tuples import row_numbers
 Floats = NDArray[np.float64]
 OWNER = "DifferentialInferenceTest"
 _CELLS = 100_000
+_ROUNDING = 1e-9
 
 
 def release_of(anonymiser: Any, table: Table, seed: int | None) -> Release:
@@ -45,6 +46,12 @@ def unrecorded(protector: Any) -> Any:
     """A fresh copy that counts in no ledger: what a test releases to itself never leaves."""
     given = protector.get_params(deep=False)
     return type(protector)(**{**given, "ledger": None}) if "ledger" in given else clone(protector)
+
+
+def most_likely(p: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The value predicted: the first of those that are equally likely but for rounding."""
+    best: NDArray[np.intp] = (p >= p.max(axis=-1, keepdims=True) - _ROUNDING).argmax(axis=-1)
+    return best
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -160,7 +167,7 @@ class Job:
             with_her = self._infer(person, self.whole or self._published(self.table, first), first, self.model)
             without = self._infer(person, self._published(rest, second), second, None)
             out[0, r] = self.distance(with_her[None, :], without[None, :])[0]
-            out[1, r] = float(with_her.argmax() != without.argmax())
+            out[1, r] = float(most_likely(with_her) != most_likely(without))
             if self.random:
                 again = self._infer(person, self.whole or self._published(self.table, third), third, None)
                 out[2, r] = self.distance(with_her[None, :], again[None, :])[0]
@@ -170,7 +177,9 @@ class Job:
         """The same of two given releases."""
         person = self.table.frame.iloc[[row]]
         a, b = (self._infer(person, p, None, None) for p in (whole, without))
-        return np.array([[self.distance(a[None, :], b[None, :])[0]], [float(a.argmax() != b.argmax())], [np.nan]])
+        return np.array(
+            [[self.distance(a[None, :], b[None, :])[0]], [float(most_likely(a) != most_likely(b))], [np.nan]]
+        )
 
     def _published(self, table: Table, seed: int | None) -> Published:
         names = [s.column.name for s in self.specs]

@@ -8,18 +8,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.attack._differential_result import Kind
+from countervail.attack._differential_result import FEW, Kind
 from countervail.core.cells import cell_text, number_text
 from countervail.core.stats import mean_interval
 from countervail.core.table import Table
 
 Ints = NDArray[np.int64]
-FEW = 10
 _BANDS = 4
 
 
 def kinds_of_people(table: Table, rows: Ints, d_pp: NDArray[np.float64], shown: int = 8) -> list[Kind]:
-    """The kinds with the largest mean distance; a kind is told only if it lies above everybody's mean."""
+    """The kinds with the largest mean distance; one is told only if it lies above everybody's mean.
+
+    No sum or difference of what is told is about fewer than ten people.
+    """
     if len(rows) < FEW or not np.isfinite(d_pp).all():
         return []
     bands = [_bands(table, n) for n in table.schema.names("quasi")]
@@ -37,7 +39,16 @@ def kinds_of_people(table: Table, rows: Ints, d_pp: NDArray[np.float64], shown: 
                 for kind in np.flatnonzero((tested >= FEW) & (sums > tested * d_pp.mean()))
             ]
     found.sort(key=lambda f: f[:2])
-    return [Kind(who, n, mean_interval(d_pp[codes[rows] == kind])) for _, who, n, kind, codes in found[:shown]]
+    told: list[Kind] = []
+    part = np.zeros(len(rows), dtype=np.int64)
+    for _, who, n, kind, codes in found:
+        inside = codes[rows] == kind
+        # Means can be subtracted: whatever the kinds tell apart must be ten people again, or nobody.
+        finer = np.unique(2 * part + inside, return_inverse=True)[1]
+        if len(told) < shown and np.bincount(finer).min() >= FEW:
+            told.append(Kind(who, n, mean_interval(d_pp[inside])))
+            part = finer
+    return told
 
 
 def _bands(table: Table, name: str) -> tuple[Ints, list[str]]:

@@ -23,6 +23,7 @@ from countervail.attack._inference import (
     Job,
     Published,
     always_the_same,
+    most_likely,
     run_batch,
     secret_codes,
     trained,
@@ -199,7 +200,7 @@ class DifferentialInferenceTest(BaseEstimator):
         place = [setting.values.index(v) for v in source.values]
         p, q = (np.zeros((len(rows), len(setting.values))) for _ in range(2))
         p[:, place], q[:, place] = both_predictions(source, rows, float(setting.learner.alpha))
-        changed = (p.argmax(axis=1) != q.argmax(axis=1)).astype(float)
+        changed = (most_likely(p) != most_likely(q)).astype(float)
         return np.stack([setting.measure(p, q), changed, np.full(len(rows), np.nan)], axis=1)[:, :, None]
 
     def _general(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
+from countervail.attack._released import Published, quasi_regions, shown_cells
 from countervail.attack.base import Ints, Knowledge, ReleaseAttack
 from countervail.core.table import Table
 
@@ -23,8 +24,21 @@ class Homogeneity(ReleaseAttack):
 
     Notes
     -----
-    *Threat model*: the quasi-identifiers of the target, and the explanations. k people who share a sensitive value hide
-    nobody; `l` and `t` are the answer.
+    *Threat model*: the quasi-identifiers of the target, and the explanations or the table. k people who share a
+    sensitive value hide nobody; `l` and `t` are the answer.
+
+    References
+    ----------
+    Machanavajjhala et al.: l-diversity, privacy beyond k-anonymity (2007).
+
+    Examples
+    --------
+    >>> import pandas as pd, countervail as cv
+    >>> frame = pd.DataFrame({"age": [20, 21, 50, 51], "ill": ["flu", "flu", "cold", "flu"]})
+    >>> table = cv.Table.from_frame(frame, quasi_identifiers=["age"], sensitive=["ill"])
+    >>> release = cv.Mondrian(k=2).fit(table).protect(table)
+    >>> cv.attack.Homogeneity().run(release, table, control=table).members.value  # both people of 20 and 21
+    0.5
     """
 
     name: ClassVar[str] = "homogeneity"
@@ -33,19 +47,18 @@ class Homogeneity(ReleaseAttack):
         """The sensitive columns."""
         return table.schema.names("sensitive")
 
-    def sizes(self, release: Any, register: pd.DataFrame) -> Ints:
-        """How many people of the register match each explanation."""
-        counts: Ints = release.regions.count(register)
-        return counts
+    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
+        """How many people of the register match each explanation or row."""
+        return quasi_regions(release).count(register)
 
-    def guess(self, release: Any, known: Knowledge) -> pd.DataFrame:
-        """The value that every matching explanation shows, where there is one."""
-        secret = list(known.secret)
+    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
+        """The value that every matching explanation or row shows, where there is one."""
+        secret, cells = list(known.secret), shown_cells(release)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=secret, dtype=object)
-        shown = release.counterfactuals.loc[release.found, secret].reset_index(drop=True).astype(object)
+        shown = cells.reindex(columns=secret).astype(object)
         if len(shown):
-            inside = release.regions.covers(known.targets)
-            for name in secret:
+            inside = quasi_regions(release).covers(known.targets)
+            for name in (n for n in secret if n in cells.columns):
                 codes, kinds = pd.factorize(shown[name], use_na_sentinel=False)
                 votes = np.stack([inside[codes == c].any(axis=0) for c in range(len(kinds))])
                 one = np.flatnonzero(votes.sum(axis=0) == 1)

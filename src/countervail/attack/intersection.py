@@ -77,7 +77,8 @@ def _answers(e: Explanations, register: pd.DataFrame) -> Iterator[tuple[int, str
     private = [n for n in e.counterfactuals.columns if n not in register.columns]
     shown = e.counterfactuals.loc[e.found, private].astype(object)
     inside = e.regions.covers(register)
-    for people, query, cells in zip(inside, np.flatnonzero(e.found), shown.itertuples(index=False)):
+    asked = np.arange(len(e)) if e.query is None else e.query
+    for people, query, cells in zip(inside, asked[e.found], shown.itertuples(index=False)):
         yield int(query), "|".join(map(cell_text, cells)), people
 
 

@@ -16,6 +16,7 @@ from rich.table import Table as RichTable
 
 from countervail.core.errors import ParameterError
 from countervail.core.protocols import Progress as Report
+from countervail.core.stats import plain_value
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -39,7 +40,12 @@ def say(text: str) -> None:
 
 def say_json(data: Any) -> None:
     """The result for a program."""
-    sys.stdout.write(json.dumps(data, indent=1, default=str) + "\n")
+    sys.stdout.write(json_text(data))
+
+
+def json_text(data: Any) -> str:
+    """The result as JSON that every reader takes: a number that is not finite is null."""
+    return json.dumps(plain_value(data), indent=1, allow_nan=False) + "\n"
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:

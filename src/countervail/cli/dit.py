@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, numbers, progress, say_json
+from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, json_text, numbers, progress, say_json
 from countervail.cli._common import table as show_table
 from countervail.cli.anonymize import Diversity
 from countervail.core.errors import ParameterError
@@ -83,7 +82,7 @@ def dit(
     summary = differential_summary(results)
     for path in output or []:
         if path.suffix == ".json":
-            write_text(json.dumps(summary, indent=1) + "\n", path)
+            write_text(json_text(summary), path)
         else:
             from countervail.report import write_page
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, check_ending, err, say, say_json, table
+from countervail.cli._common import AsJson, check_ending, err, json_text, say, say_json, table
 from countervail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -140,12 +140,10 @@ def history(
 
 
 def _write(opened: Ledger, plain: list[dict[str, Any]], entries: list[Entry], output: Path) -> None:
-    import json
-
     from countervail.core.files import write_frame, write_text
 
     if output.suffix == ".json":
-        write_text(json.dumps(plain, indent=1) + "\n", output)
+        write_text(json_text(plain), output)
     elif output.suffix == ".csv":
         import pandas as pd
 

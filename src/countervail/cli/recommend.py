@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json, table
+from countervail.cli._common import (
+    AsJson,
+    Data,
+    SchemaFile,
+    check_ending,
+    err,
+    json_text,
+    progress,
+    say,
+    say_json,
+    table,
+)
 from countervail.core.files import write_text
 from countervail.core.table import Table
 
@@ -126,7 +136,7 @@ def _model(path: Path | None, allow_pickle: bool) -> Any:
 
 def _write(study: Study, chosen: Recommendation, path: Path) -> None:
     if path.suffix == ".json":
-        write_text(json.dumps({**chosen.to_dict(), "plan": study.plan.to_dict()}, indent=1) + "\n", path)
+        write_text(json_text({**chosen.to_dict(), "plan": study.plan.to_dict()}), path)
         return
     from countervail.report import write_page
     from countervail.report.compared import compared_page, summarize_comparison

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, progress, say, say_json
+from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, json_text, progress, say, say_json
 from countervail.core.files import write_frame, write_text
 from countervail.core.guarantee import KCommonality
 from countervail.core.table import Table
@@ -53,7 +52,7 @@ def rules(
 
 def _write(found: Rules, promise: KCommonality, path: Path) -> None:
     if path.suffix == ".json":
-        write_text(json.dumps({"guarantee": promise.to_dict(), **found.to_dict()}, indent=1, default=str) + "\n", path)
+        write_text(json_text({"guarantee": promise.to_dict(), **found.to_dict()}), path)
     elif path.suffix == ".txt":
         write_text(found.to_text() + "\n", path)
     elif path.suffix == ".html":

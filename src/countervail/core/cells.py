@@ -31,23 +31,34 @@ def cell_text(cell: Any) -> str:
     >>> cell_text(frozenset({"Brussels", "Antwerp"})), cell_text(2.50), cell_text(None)
     ('{Antwerp, Brussels}', '2.5', 'missing')
     """
-    if isinstance(cell, pd.Interval):
+    if isinstance(cell, pd.Interval) and cell.left < cell.right:
         return range_text(cell.left, cell.right)
+    if isinstance(cell, pd.Interval):
+        return _point(cell.left)
     if isinstance(cell, frozenset):
         return "{" + ", ".join(sorted(cell_text(v) for v in cell)) + "}"
     if is_missing(cell):
         return "missing"
-    return number_text(float(cell)) if isinstance(cell, (float, np.floating)) else str(cell)
+    return _point(float(cell)) if isinstance(cell, (float, np.floating)) else str(cell)
 
 
 def range_text(low: float, high: float) -> str:
     """`24-27`, or `-3 to 4` where a dash would be misread."""
     if low == high:
-        text = number_text(low)
-        return text if float(text) == low else repr(float(low))
-    # A range must hold what it stands for: an end that has to be rounded goes outwards.
-    ends = (_rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING))
+        return number_text(low)
+    ends = range_ends(low, high)
     return f"{ends[0]}{'-' if low >= 0 else ' to '}{ends[1]}"
+
+
+def range_ends(low: float, high: float) -> tuple[str, str]:
+    """Both ends of a range. It must hold what it stands for: an end that has to be rounded goes outwards."""
+    return _rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING)
+
+
+def _point(value: float) -> str:
+    """A single number as it is, but for noise in the last digit: rounded further, it would be another one."""
+    text = number_text(value)
+    return text if float(text) == value else f"{value:.15g}"
 
 
 def _rounded(value: float, rounding: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,8 @@ def _check_values(values: pd.Series, column: Column) -> None:
 
 def _recode(values: pd.Series, declared: tuple[Any, ...]) -> pd.Series:
     """Bring values to the declared spelling when only the type differs (1 and "1", 1.0 and 1, TRUE and True)."""
+    if isinstance(values.dtype, pd.CategoricalDtype) and pd.api.types.is_datetime64_any_dtype(values.cat.categories):
+        values = values.astype(object)  # pandas would find the text of a day among days
     if values.isin(list(declared)).any() or not len(values):
         return values
     spelling = {plain(v): v for v in declared}
@@ -105,7 +108,18 @@ def _read_number(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value's spelling, the same for 1, 1.0 and \"1\"."""
+    """A value's spelling, the same for 1, 1.0 and \"1\", and for a day and its midnight.
+
+    Examples
+    --------
+    >>> plain(1.0), plain(pd.Timestamp("1951-05-25")), plain("1951-05-25 00:00:00")
+    ('1', '1951-05-25', '1951-05-25')
+    """
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
+    text = str(value)
+    if isinstance(value, (str, datetime)) and len(text) == 19 and text.endswith("00:00:00") and text[:4].isdecimal():
+        return text[:10]
+    return text

@@ -109,6 +109,15 @@ def _edges(
         below = rank[:, None] <= np.arange(m - 1)[None, :]
         return [(1 / (m - 1), below.astype(float))]
     line = {row[0]: tuple(row) for row in tree or ()}
+    if not line:
+        raise SchemaError(
+            f"The 'hierarchical' distance needs the hierarchy of column '{column.name}'. Give it: "
+            f"TCloseness(..., tree=hierarchy.rows); or use the 'equal' distance."
+        )
+    if unknown := sum(v is not None and _text(v) not in line for v in kinds):
+        raise SchemaError(
+            f"The hierarchy of column '{column.name}' misses {unknown} of its {m} values. Add a line for each of them."
+        )
     height = len(next(iter(line.values()))) - 1
     paths = [line[_text(v)] if v is not None else (*[None] * height, "*") for v in kinds]
     edges = []

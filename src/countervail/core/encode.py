@@ -125,6 +125,10 @@ def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:
     """Query rows as a frame of the table's feature columns, in order and with its dtypes."""
     frame = to_pandas(rows, owner, "rows")
     features = table.schema.features
+    if twice := sorted({str(n) for n in frame.columns[frame.columns.duplicated()]}):
+        raise SchemaError(
+            f"The 'rows' given to {owner} have more than one column of the name {twice}. Keep one of each."
+        )
     if missing := [n for n in features if n not in frame.columns]:
         raise SchemaError(f"The 'rows' given to {owner} lack these columns of the table: {missing}.")
     if extra := [str(n) for n in frame.columns if n not in table.schema]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
+from typing import Final
 
 import pandas as pd
 
@@ -15,10 +19,17 @@ from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+_PADDED: Final = re.compile(rb"(^|[,;\t\n\r\"]) *0\d")
+_HEAD: Final = 1 << 16  # the header is looked for in this many bytes
+_DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 
 
 def read_frame(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
-    """Read a file; columns declared categorical or ordinal become categories with exactly their values."""
+    """Read a file; columns declared categorical or ordinal become categories with exactly their values.
+
+    A CSV is read with semicolons or tabs where its header has them and no comma. Undeclared columns with leading zeros
+    (`01018`) stay text.
+    """
     path = Path(path)
     if not path.is_file():
         raise DataNotFoundError(f"No data file at '{path}'. Give the path of a {', '.join(ENDINGS)} file.")
@@ -70,13 +81,107 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
-    text = [c.name for c in schema or () if c.type != "numeric"]
+    data = _bytes(path)
+    text = {c.name for c in schema or () if c.type != "numeric"}
+    numeric = {c.name for c in schema or () if c.type == "numeric"}
+    separator = _separator(data)
+    frame = _parsed(data, path, separator, text)
+    if _PADDED.search(data) and (codes := _padded(frame, data, path, separator, text | numeric)):
+        frame = _parsed(data, path, separator, text | codes)
+    if separator != ",":
+        for name in frame.columns.difference(list(text)):
+            frame[name] = _decimal_commas(frame[name])
+    return frame
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        return pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(text, "str"))
+        data = path.read_bytes()
+    except OSError as error:
+        raise SchemaError(f"The file '{path.name}' is not a readable CSV: {error.strerror}.") from None
+    if path.name.endswith(".gz"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            raise _unreadable(path, "it is not a gzip file, or it was cut off. Compress it again.") from None
+    # Without a byte-order mark, every second byte of Latin letters is zero.
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff") or max(data[:40:2].count(0), data[1:40:2].count(0)) > 5:
+        raise _unreadable(path, "it is in UTF-16. Save it as UTF-8 (in Excel: 'CSV UTF-8').")
+    return data
+
+
+def _separator(data: bytes) -> str:
+    """A comma, unless the header has none: then a semicolon or a tab, as spreadsheets write in much of Europe."""
+    header = re.sub(rb'"[^"]*"', b"", data[:_HEAD].lstrip(b"\xef\xbb\xbf\r\n")).split(b"\n", 1)[0]
+    counts = {mark: header.count(mark.encode()) for mark in ",;\t"}
+    return "," if counts[","] or not any(counts.values()) else max(";\t", key=lambda mark: counts[mark])
+
+
+def _parsed(data: bytes, path: Path, separator: str, text: set[str]) -> pd.DataFrame:
+    try:
+        frame = pd.read_csv(
+            BytesIO(data),
+            sep=separator,
+            keep_default_na=False,
+            na_values=[""],
+            dtype=dict.fromkeys(text, "str"),
+        )
     except pd.errors.EmptyDataError:
         raise SchemaError(f"The file '{path.name}' is empty: a header and at least one row are needed.") from None
-    except (pd.errors.ParserError, UnicodeDecodeError, OSError, EOFError, zlib.error):
-        raise SchemaError(f"The file '{path.name}' is not a readable CSV (UTF-8, comma-separated, header).") from None
+    except UnicodeDecodeError:
+        raise _unreadable(path, _not_utf8(data)) from None
+    except pd.errors.ParserError as error:
+        raise _unreadable(path, _broken_line(str(error), separator)) from None
+    if not isinstance(frame.index, pd.RangeIndex):  # pandas takes a surplus first cell for the name of the row
+        raise _unreadable(path, "line 2 has more cells than the header has names. Name every column.")
+    return frame
+
+
+def _not_utf8(data: bytes) -> str:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return (
+            f"its encoding is not UTF-8 (first seen in line {line}), but perhaps Latin-1 or Windows-1252. "
+            f"Save it as UTF-8 (in Excel: 'CSV UTF-8')."
+        )
+    return "its encoding is not UTF-8. Save it as UTF-8."
+
+
+def _broken_line(message: str, separator: str) -> str:
+    """What the parser says, in our words: only its numbers are taken over, never text that may be a cell."""
+    if found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message):
+        due, line, seen = found.groups()
+        mark = {",": "comma", ";": "semicolon", "\t": "tab"}[separator]
+        return f"line {line} has {seen} cells, but {due} are due. Put quotes around a cell that holds a {mark}."
+    if found := re.search(r"EOF inside string starting at row (\d+)", message):
+        return f"a quotation mark that opens in line {int(found.group(1)) + 1} is never closed."
+    return "it must be text in UTF-8 with a header and one line per row."
+
+
+def _unreadable(path: Path, why: str) -> SchemaError:
+    return SchemaError(f"The file '{path.name}' is not a readable CSV: {why}")
+
+
+def _padded(frame: pd.DataFrame, data: bytes, path: Path, separator: str, declared: set[str]) -> set[str]:
+    """Columns read as numbers whose cells have leading zeros, such as postcodes: the zeros are part of the code."""
+    numbers = [str(n) for n in frame.select_dtypes("number").columns if n not in declared]
+    if not numbers:
+        return set()
+    texts = _parsed(data, path, separator, set(numbers))
+    return {n for n in numbers if texts[n].dropna().str.fullmatch(r"\s*0\d+\s*").any()}
+
+
+def _decimal_commas(values: pd.Series) -> pd.Series:
+    """Numbers from texts such as 12,5; where 1,500 could as well be a thousand and a half, the texts stay."""
+    if not pd.api.types.is_string_dtype(values) or not values.notna().any():
+        return values
+    texts = values.dropna()
+    commas = texts[texts.str.contains(",", regex=False)]
+    if not len(commas) or not texts.str.fullmatch(_DECIMAL_COMMA).all() or commas.str.fullmatch(r".*,\d{3}").all():
+        return values
+    return values.str.replace(",", ".", regex=False).astype(float)
 
 
 def _parquet(path: Path) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core.conform import plain
-from countervail.core.errors import DataNotFoundError, SchemaError
+from countervail.core.errors import DataNotFoundError, SchemaError, bad_parameter
 from countervail.core.files import write_text
 from countervail.core.hierarchy_rows import (
     ROOT,
@@ -161,12 +161,24 @@ class Hierarchy:
 
     def below(self, value: Any, level: int) -> tuple[str, ...]:
         """The values that share the group of `value` at a level."""
-        line = next(row for row in self.rows if row[0] == plain(value))
-        return tuple(row[0] for row in self.rows if row[level] == line[level])
+        name = self._group(value, level, "below")
+        return tuple(row[0] for row in self.rows if row[level] == name)
 
     def group(self, value: Any, level: int) -> str:
         """The name of the group that holds `value` at a level."""
-        return next(row[level] for row in self.rows if row[0] == plain(value))
+        return self._group(value, level, "group")
+
+    def _group(self, value: Any, level: int, method: str) -> str:
+        if not -self.levels <= level < self.levels:
+            must = f"one of the levels 0 (the values) to {self.levels - 1} (the root)"
+            raise bad_parameter(f"Hierarchy.{method}", "level", must, level)
+        line = next((row for row in self.rows if row[0] == plain(value)), None)
+        if line is None:
+            raise SchemaError(
+                f"The 'value' parameter of Hierarchy.{method} must be one of the {len(self.rows)} values of the "
+                f"hierarchy of '{self.name}' (see .values). Correct it, or add a line for it."
+            )
+        return line[level]
 
     def ancestors(self, values: Sequence[Any]) -> NDArray[np.int32]:
         """Value x level: a number for the node above each value; missing (None) is a child of the root."""

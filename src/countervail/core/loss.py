@@ -53,6 +53,8 @@ def ncp(regions: Regions, table: Table, weights: Mapping[str, float] | None = No
     >>> float(ncp(Regions.from_cells([region], t.schema), t).round(3)[0])
     0.021
     """
+    if not len(regions):  # where nothing was found there are no columns either, whose weights could be checked
+        return np.zeros(0)
     w = column_weights(regions.names, weights, "ncp")
     total = np.zeros(len(regions))
     for weight, axis in zip(w, regions.axes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.schema import Schema
+from countervail.core.stats import plain_json
 from countervail.core.table import to_pandas
 from countervail.core.tuples import column_numbers, row_numbers
 
@@ -80,7 +81,7 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def examine(published: PublishedFile, promise: Guarantee) -> Verdict:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
-from countervail.core.errors import SchemaError
+from countervail.core.errors import CountervailError, SchemaError
 from countervail.core.files import write_frame
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.region import Axis, Range, Regions
@@ -116,22 +117,28 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of :meth:`to_json`; the table does not come along."""
-        data = json.loads(text)
+        data = json_object(text, "text", "Release.from_json", "Release.to_json()")
         if data.get("kind") != "release" or data.get("version") != 1:
             raise SchemaError("This JSON does not hold a release of version 1.")
-        groups = np.array(data["groups"], dtype=np.int64)
-        others = frame_from_json(data["others"]) if data["others"] else pd.DataFrame(index=pd.RangeIndex(len(groups)))
-        return cls(
-            regions_from_json(data["regions"]),
-            groups,
-            others,
-            Schema.from_dict(data["schema"]),
-            guarantee_from_dict(data["guarantee"]),
-            data["provenance"],
-            tuple(data["caveats"]),
-            data["suppressed"],
-            data["words"],
-        )
+        with whole_json("text", "Release.from_json", "Release.to_json()"):
+            groups = np.array(data["groups"], dtype=np.int64)
+            regions = regions_from_json(data["regions"])
+            others = frame_from_json(data["others"])
+            if not len(others.columns):
+                others = pd.DataFrame(index=pd.RangeIndex(len(groups)))
+            if len(others) != len(groups) or (regions.axes and not np.isin(groups, np.arange(len(regions))).all()):
+                raise ValueError
+            return cls(
+                regions,
+                groups,
+                others,
+                Schema.from_dict(data["schema"]),
+                guarantee_from_dict(data["guarantee"]),
+                dict(data["provenance"]),
+                tuple(data["caveats"]),
+                int(data["suppressed"]),
+                {name: dict(words) for name, words in data["words"].items()},
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: None if f.name == "audit" else getattr(self, f.name) for f in fields(self)}
@@ -151,6 +158,31 @@ class Release:
         notes = "".join(f"<p>{html.escape(text)}</p>" for text in (str(self.guarantee), *self.caveats))
         count = f"<p>{len(self):,} rows in {len(self.regions):,} classes</p>"
         return f"{notes}{count}<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def json_object(text: str, parameter: str, owner: str, writer: str) -> dict[str, Any]:
+    """A text that must hold one JSON object."""
+    try:
+        data = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise SchemaError(f"The '{parameter}' given to {owner} is no JSON object. Give what {writer} wrote.")
+    return data
+
+
+@contextmanager
+def whole_json(parameter: str, owner: str, writer: str) -> Iterator[None]:
+    """Whatever breaks while JSON data is taken apart means that some of it is missing or of another shape."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        if isinstance(error, CountervailError):
+            raise
+        raise SchemaError(
+            f"The '{parameter}' given to {owner} is damaged: a part is missing or of another shape. Give what {writer} "
+            f"wrote, unchanged."
+        ) from None
 
 
 def regions_to_json(regions: Regions) -> list[dict[str, Any]]:

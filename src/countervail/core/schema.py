@@ -151,6 +151,26 @@ class Schema:
         """What may be said of the table outside: identifiers are not even named."""
         return replace(self, columns=tuple(c for c in self.columns if c.role != "identifier"))
 
+    def declared(self) -> Self:
+        """The schema without what was read off the rows."""
+        plain = (replace(c, domain=None, levels=None, read=False) if c.read else c for c in self.columns)
+        return replace(self, columns=tuple(plain))
+
+    def beside(self, frame: Any) -> Self:
+        """What may be said of the table beside these rows of it: identifiers are not even named.
+
+        Domains read off all rows are left out, and levels that none of these rows has: they may be those of people who
+        are not among them. Quasi-identifiers keep theirs, which are known outside.
+        """
+        columns = []
+        for c in self.without_identifiers():
+            if c.read and c.role != "quasi":
+                there = set(frame[c.name].dropna().tolist()) if c.name in frame else set()
+                held = tuple(v for v in c.levels or () if v in there)
+                c = replace(c, domain=None, levels=held or None)
+            columns.append(c)
+        return replace(self, columns=tuple(columns))
+
     def with_column(self, name: str, **changes: Any) -> Self:
         """The same schema with fields of one column changed."""
         old = self[name]

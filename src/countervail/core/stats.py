@@ -1,11 +1,14 @@
-"""Intervals for shares and means, and Holm's correction: no interval, no headline."""
+"""Intervals for shares and means, Holm's correction, and figures as JSON: no interval, no headline."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from countervail.core.errors import bad_parameter
@@ -26,9 +29,39 @@ class Estimate:
 
     def to_dict(self) -> dict[str, float | None]:
         """The estimate as plain JSON data; what is not finite is left open."""
-        figures = {"value": self.value, "low": self.low, "high": self.high}
-        known = {k: v if np.isfinite(v) else None for k, v in figures.items()}
-        return {**known, "n": self.n, "level": self.level}
+        return plain_json(self)
+
+
+def plain_json(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass as JSON data, through and through; what is not finite is left open (None).
+
+    Examples
+    --------
+    >>> plain_json(Estimate(0.5, float("-inf"), float("inf"), 1))
+    {'value': 0.5, 'low': None, 'high': None, 'n': 1, 'level': 0.95}
+    """
+    return {f.name: plain_value(getattr(record, f.name)) for f in fields(record)}
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON data: numbers of numpy as Python's, missing and infinite ones as None, the rest as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain_json(value)
+    if isinstance(value, Mapping):
+        return {k if isinstance(k, str) else str(plain_value(k)): plain_value(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain_value(value.tolist())
+    if isinstance(value, Set):
+        return [plain_value(v) for v in sorted(value, key=str)]
+    if isinstance(value, Sequence):
+        return [plain_value(v) for v in value]
+    return None if pd.api.types.is_scalar(value) and pd.isna(value) else str(value)
 
 
 def clopper_pearson(hits: int, n: int, level: float = 0.95) -> Estimate:

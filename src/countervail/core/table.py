@@ -13,7 +13,7 @@ import pandas as pd
 from countervail.core.conform import conform_column, plain
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files import read_frame
-from countervail.core.rng import generator
+from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Column, Role, Schema, Type
 from countervail.core.schema_file import read_schema
 
@@ -144,14 +144,19 @@ class Table:
             schema = schema.with_column(name, **change)
         return replace(self, schema=schema)
 
-    def split(self, *, test_size: float | int = 0.25, random_state: int | None = None) -> tuple[Self, Self]:
+    def split(self, *, test_size: float | int = 0.25, random_state: RandomState = None) -> tuple[Self, Self]:
         """Train and test tables, drawn at random (the same rows as scikit-learn's `train_test_split`)."""
         from sklearn.model_selection import train_test_split
 
         if len(self) < 2:
             raise bad_parameter("Table.split", "table", "at least two rows long", f"{len(self)} rows")
         # Without a seed the split comes from the system's entropy, through our one door.
-        seed = int(generator(None).integers(2**32)) if random_state is None else random_state
+        seed = random_state
+        if seed is None or isinstance(seed, np.random.Generator):
+            seed = int(generator(seed).integers(2**32))
+        if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
+            must = "a whole number from 0 to 2**32 - 1, a numpy Generator, or None"
+            raise bad_parameter("Table.split", "random_state", must, random_state)
         try:
             train, test = train_test_split(np.arange(len(self)), test_size=test_size, random_state=seed)
         except ValueError:

@@ -16,7 +16,7 @@ from countervail.core.schema import Column, Role, Schema, Type
 from countervail.core.table import to_pandas
 
 _DIRECT = re.compile(
-    r"(^|[_\W])(id|uuid|guid|ssn|name|surname|forename|first.?name|last.?name|e?mail|phone|tel|mobile|iban|passport|"
+    r"(^|[_\W])(id|uuid|guid|ssn|name|person|surname|forename|first.?name|last.?name|e?mail|phone|tel|mobile|iban|passport|"
     r"account|card.?no|licen[cs]e.?plate|patient.?no|customer.?no|record.?no)([_\W]|$)",
     re.IGNORECASE,
 )
@@ -33,12 +33,26 @@ _SENSITIVE = re.compile(
     re.IGNORECASE,
 )
 _TARGET = re.compile(r"^(class|target|label|outcome|decision|approved|default|y|income|risk)$", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[€$£]?\s*[+-]?(\d+|\d{1,3}([ .,'\u2019\u00a0\u202f]\d{3})+)([.,]\d+)?\s*[€$£%]?",
+)
+_PADDED = re.compile(r"0\d+")
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}")
+_MARKS = frozenset(
+    ("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", "missing", "unknown", "-", "--", ".", "?")
+)
 _MANY = 50  # categorical columns with more values get no proposed domain
+_SOME = 20  # fewer different texts are labels, not free text
+_WORDS, _LETTERS = 5, 30  # a typical cell of at least so many is a sentence
+_NOBODY_KNOWN = (
+    "No quasi-identifier was recognised in this file: as it stands, the schema protects nobody.\n"
+    "Give every column that others may know about a person the role 'quasi'. Only English names are recognised."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A schema to edit, and why each column was guessed as it was."""
+    """A schema to edit, and why each column was guessed as it was; the first reason opens with what concerns all."""
 
     schema: Schema
     reasons: dict[str, str]
@@ -62,6 +76,9 @@ def propose_schema(frame: Any, target: str | None = None) -> Proposal:
         column, why = _propose(name, frame[name], name == goal, told=target is not None)
         columns.append(column)
         reasons[name] = why
+    if columns and not any(c.role == "quasi" for c in columns):
+        first = columns[0].name  # the comment of the first column is the top of the file
+        reasons[first] = f"{_NOBODY_KNOWN}\n{reasons[first]}"
     return Proposal(Schema(tuple(columns)), reasons)
 
 
@@ -86,31 +103,88 @@ def _type(values: pd.Series) -> tuple[Type, str]:
     if isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered:
         return "ordinal", "an ordered category"
     if pd.api.types.is_bool_dtype(values) or not pd.api.types.is_numeric_dtype(values):
-        return (
-            "categorical",
-            f'text with {distinct} distinct values; if they have an order: type = "ordinal", levels = [...]',
-        )
+        order = 'if they have an order: type = "ordinal", levels = [...]'
+        return "categorical", f"text with {distinct} distinct values; {_number_words(values) or order}"
     if distinct <= 2:
         return "categorical", f"numbers, but only {distinct} distinct ones"
     return "numeric", f"numbers, {distinct} distinct"
 
 
 def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
-    share = values.nunique() / len(values)
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    whole = kind != "numeric" or pd.api.types.is_integer_dtype(values)
     if _DIRECT.search(spoken):
         return "identifier", "identifier: its name suggests that it points at one person; it never leaves"
-    if share > 0.95 and len(values) >= 20 and whole:
-        return (
-            "identifier",
-            f"identifier: {share:.0%} of its values are different; if it only varies a lot, change the role",
-        )
+    by_name = _by_name(spoken)
+    if by_name is not None and (kind == "numeric" or _number_words(values)):
+        return by_name
+    why_one = _points_at_one(values.dropna(), kind, named=by_name is not None)
+    if why_one:
+        return "identifier", f"identifier: {why_one}; if that is not so, change the role"
+    if by_name is not None:
+        return by_name
+    return (
+        "attribute",
+        "attribute: nothing suggests that outsiders know it; only English names are recognised, so judge for yourself",
+    )
+
+
+def _by_name(spoken: str) -> tuple[Role, str] | None:
     if _QUASI.search(spoken):
         return "quasi", "quasi-identifier: its name suggests something that others may know about a person"
     if _SENSITIVE.search(spoken):
         return "sensitive", "sensitive: its name suggests something that people would not want known"
-    return "attribute", "attribute: nothing suggests that outsiders know it"
+    return None
+
+
+def _points_at_one(filled: pd.Series, kind: Type, *, named: bool) -> str:
+    """Why the filled cells point at single people, or nothing; a telling name asks for more."""
+    distinct = filled.nunique()
+    share = distinct / max(len(filled), 1)
+    if isinstance(filled.dtype, pd.CategoricalDtype):
+        filled = filled.astype(object)
+    is_text = kind == "categorical" and pd.api.types.is_string_dtype(filled)
+    if is_text and share > (0.5 if named else 0.1) and _long(filled):
+        return f"free text ({distinct} different long texts), which may name people or tell about them"
+    if share > 0.95 and len(filled) >= (_SOME if kind == "numeric" else 5) and _whole(filled, kind):
+        return f"{share:.0%} of its filled cells are different, so that most belong to one person only"
+    if is_text and distinct >= _SOME and share > 0.5 and not named and not _are_dates(filled):
+        return f"{share:.0%} of its filled cells are different texts, too many for labels"
+    return ""
+
+
+def _long(filled: pd.Series) -> bool:
+    """Whether the typical cell is a sentence, and there are more of them than a list of labels has."""
+    many = filled.nunique() >= (_SOME if len(filled) > 2 * _SOME else 5)
+    return many and bool(filled.str.count(r"\S+").median() >= _WORDS or filled.str.len().median() >= _LETTERS)
+
+
+def _whole(filled: pd.Series, kind: Type) -> bool:
+    if kind != "numeric":
+        return True
+    numbers = filled.to_numpy(dtype=float)
+    return bool(np.isfinite(numbers).all() and (numbers % 1 == 0).all())
+
+
+def _are_dates(filled: pd.Series) -> bool:
+    return all(_DATE.match(t) for t in filled.unique())
+
+
+def _number_words(values: pd.Series) -> str:
+    """What keeps texts that look like numbers from being read as numbers, or nothing."""
+    texts = {v.strip() for v in values.dropna().unique() if isinstance(v, str)}
+    marks = {t for t in texts if t.casefold() in _MARKS}
+    numbers = texts - marks
+    if not texts or not all(_NUMBER.fullmatch(t) for t in numbers):
+        return ""
+    if not numbers:
+        return "it holds nothing but marks for missing values (such as NA): leave such cells empty"
+    if all(t.isdecimal() for t in numbers) and any(_PADDED.fullmatch(t) for t in numbers):
+        return 'digits with leading zeros, kept as codes; if they count something: type = "numeric"'
+    blank = "marks for missing values (such as NA): leave those cells empty"
+    plain = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", t) for t in numbers)
+    spelt = "thousands separators, decimal commas or units: write 1234.5"
+    found = " and ".join(filter(None, [blank if marks else "", "" if plain else spelt]))
+    return f"they look like numbers{f' with {found}' if found else ''}, to have them read as numbers"
 
 
 def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, str]:
@@ -133,7 +207,8 @@ def _outward(low: float, high: float) -> tuple[float, float]:
     """The range widened to round numbers, so that nobody's exact value marks its end."""
     spread = high - low or abs(high) or 1.0
     unit = 10.0 ** math.floor(math.log10(spread))
-    bottom, top = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    bottom, top = (math.ceil(low / unit) - 1) * unit, (math.floor(high / unit) + 1) * unit
+    bottom = max(bottom, 0.0) if low >= 0 else bottom  # nobody's value is needed to know that counts start at 0
     digits = max(0, -math.floor(math.log10(unit)))
     return round(bottom, digits), round(top, digits)
 

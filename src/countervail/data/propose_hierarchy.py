@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from countervail.core.schema import Column
 
 KINDS: Final = ("intervals", "quantiles", "dates", "prefixes", "order", "flat")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_SPOKEN_DATE = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?!\d)")
 _CODE = re.compile(r"[A-Z]{0,3}[\d ]{3,12}[A-Z]{0,3}", re.IGNORECASE)
 _MOST_WHOLE: Final = 2000  # wider ranges list the values that occur instead of every whole number
 
@@ -64,7 +66,7 @@ def propose_hierarchy(
         built = Hierarchy.quantiles(present, parts=parts, name=name)
         reason += "; the groups are read off the rows, so their ends are values of people in this table"
     elif kind == "dates":
-        built = Hierarchy.dates(present, periods=[p for p in PERIODS if p not in ("quarter", "century")], name=name)
+        built = _dates(present, name)
     elif kind == "prefixes":
         built = Hierarchy.prefixes(present, lengths=lengths, name=name)
     elif kind == "order":
@@ -85,9 +87,37 @@ def _guess(values: pd.Series, column: Column | None) -> tuple[str, str]:
     texts = _spelled(values)
     if all(_DATE.match(t) for t in texts):
         return "dates", "texts that begin with a date"
+    if (found := _spoken_days(texts)) is not None:
+        return "dates", f"texts that begin with a date, {found[1]}"
     if len(texts) > 10 and len({len(t) for t in texts}) == 1 and all(_CODE.fullmatch(t) for t in texts):
         return "prefixes", "codes of equal length: the last characters are cut off one by one"
     return "flat", "names without an order: every value lies under the root; group them by writing a level in between"
+
+
+def _dates(values: pd.Series, name: str) -> Hierarchy:
+    """Days under their periods; texts such as 31/05/1984 keep their spelling."""
+    periods = [p for p in PERIODS if p not in ("quarter", "century")]
+    found = None if pd.api.types.is_datetime64_any_dtype(values) else _spoken_days(_spelled(values))
+    if found is None:
+        return Hierarchy.dates(values, periods=periods, name=name)
+    above = {row[0]: row[1:] for row in Hierarchy.dates(found[0].values(), periods=periods, name=name).rows}
+    return Hierarchy(tuple((text, *above[str(day)]) for text, day in found[0].items()), name)
+
+
+def _spoken_days(texts: Sequence[str]) -> tuple[dict[str, date], str] | None:
+    """The days of texts such as 31/05/1984 in order, and how they were read: the day first, unless that cannot be."""
+    parts = [_SPOKEN_DATE.match(t) for t in texts]
+    for order, words in (((2, 1), "read as day/month/year"), ((1, 2), "read as month/day/year")):
+        try:
+            days = {t: date(*(int(m.group(i)) for i in (3, *order))) for t, m in zip(texts, parts) if m is not None}
+        except ValueError:
+            continue
+        if len(days) < len(texts):
+            return None
+        sure = any(d.day > 12 for d in days.values())
+        doubt = "" if sure else " (no day above 12 tells which comes first: check)"
+        return dict(sorted(days.items(), key=lambda item: (item[1], item[0]))), words + doubt
+    return None
 
 
 def _spelled(values: pd.Series) -> list[str]:

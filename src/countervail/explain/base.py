@@ -105,10 +105,10 @@ def as_labels(target: Any) -> list[Any]:
 
 
 def provenance(kind: str, maker: Any, table: Table | None = None) -> dict[str, Any]:
-    """How something was made: parameters, version, and the digest of a table's schema."""
+    """How something was made: parameters, version, and the digest of a table's schema as it was declared."""
     params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
     made = {kind: maker.name, "parameters": params, "countervail": package_version()}
-    return made if table is None else made | {"schema": table.schema.digest()}
+    return made if table is None else made | {"schema": table.schema.declared().digest()}
 
 
 @cache

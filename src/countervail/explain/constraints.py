@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.encode import Coding, Encoder, Matrix
@@ -52,13 +53,14 @@ class Constraints:
         for name, way in (monotone or {}).items():
             if way not in ("up", "down"):
                 raise bad_parameter(owner, "monotone", "'up' or 'down' for each column", way)
+            j = position(name, "monotone")
             if table.schema[name].type == "categorical":
                 raise SchemaError(f"{owner}: monotone column '{name}' is categorical and has no order. Use forbidden=.")
-            direction[position(name, "monotone")] = 1 if way == "up" else -1
+            direction[j] = 1 if way == "up" else -1
         pairs: dict[int, tuple[tuple[Any, Any], ...]] = {}
         for name, moves in (forbidden or {}).items():
             j = position(name, "forbidden")
-            pairs[j] = tuple((a, b) for a, b in moves)
+            pairs[j] = _moves(name, moves, table, owner)
         return cls(tuple(position(n, "immutable") for n in immutable), allowed, direction, pairs)
 
     def __bool__(self) -> bool:
@@ -96,10 +98,46 @@ class Constraints:
 
 
 def _range(name: str, values: Any, table: Table, owner: str) -> tuple[Any, ...]:
+    numeric = table.schema[name].type == "numeric"
+    must = f"(low, high) with low <= high for numeric column '{name}'" if numeric else f"a list of values for '{name}'"
+    if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+        raise bad_parameter(owner, "ranges", must, values)
     bounds = tuple(values)
-    if table.schema[name].type == "numeric" and (len(bounds) != 2 or not bounds[0] <= bounds[1]):
-        raise bad_parameter(owner, "ranges", f"(low, high) with low <= high for numeric column '{name}'", bounds)
+    if not numeric:
+        return _known(name, bounds, table, owner, "ranges")
+    if len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] <= bounds[1]:
+        raise bad_parameter(owner, "ranges", must, bounds)
     return bounds
+
+
+def _moves(name: str, moves: Any, table: Table, owner: str) -> tuple[tuple[Any, Any], ...]:
+    must = f"a list of (from, to) pairs for column '{name}'"
+    if isinstance(moves, (str, Mapping)) or not isinstance(moves, Iterable):
+        raise bad_parameter(owner, "forbidden", must, moves)
+    pairs = tuple(moves)
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
+        raise bad_parameter(owner, "forbidden", must, pairs)
+    ends = _known(name, [v for pair in pairs for v in pair], table, owner, "forbidden")
+    return tuple(zip(ends[::2], ends[1::2]))
+
+
+def _known(name: str, given: Sequence[Any], table: Table, owner: str, parameter: str) -> tuple[Any, ...]:
+    """Values that the column has, or that are declared for it; any number for a numeric one. None is missing."""
+    coding = Encoder.fit(table, [name]).codings[0]
+    if coding.numeric:
+        if wrong := [v for v in given if not _is_number(v)]:
+            raise bad_parameter(owner, parameter, f"made of numbers for numeric column '{name}'", wrong)
+        return tuple(given)
+    held = coding.values
+    values = [None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in given]
+    if strange := [v for v in values if v is not None and v not in held]:
+        must = f"made of values that column '{name}' has"
+        raise bad_parameter(owner, parameter, must, strange, "Correct them, or declare them in the column's domain.")
+    return tuple(values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not np.isnan(value)
 
 
 def _code(coding: Coding, value: Any) -> float:

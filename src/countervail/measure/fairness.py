@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
-from countervail.core.stats import Estimate, difference_interval, mean_interval
+from countervail.core.stats import Estimate, difference_interval, mean_interval, plain_json
 from countervail.core.table import Table
 from countervail.measure.regions import ncp, pureness
 
@@ -36,7 +36,7 @@ class Fairness:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def fairness(e: Explanations, by: str, *, model: Any = None, table: Table | None = None) -> Fairness:
@@ -56,7 +56,7 @@ def fairness(e: Explanations, by: str, *, model: Any = None, table: Table | None
     pure = pureness(e, model, table=training) if model is not None else None
     groups, member = [], {}
     for value in counts.index:
-        member[value] = (e.factuals[by] == value).to_numpy() & e.found
+        member[value] = (e.factuals[by] == value).to_numpy(dtype=bool, na_value=False) & e.found
         groups.append(
             Group(
                 value,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, conform_rows
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
-from countervail.core.stats import Estimate, clopper_pearson, mean_interval
+from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_json
 from countervail.core.table import Table
 from countervail.core.tuples import column_numbers, row_numbers
 
@@ -50,7 +50,7 @@ class PrivateQuality:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

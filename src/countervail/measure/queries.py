@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
+from countervail.core.stats import plain_json
 from countervail.core.table import Table
 
 Floats = NDArray[np.float64]
@@ -32,7 +33,7 @@ class QueryError:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +188,7 @@ def _changed(axis: Values, weights: Floats, table: Table, values: pd.Series) -> 
     keep = [i for i, v in enumerate(axis.known) if v is not None]
     member = axis.member[:, keep]
     after = weights @ (member / np.maximum(member.sum(axis=1, keepdims=True), 1))
-    counts = values.value_counts()
-    held = {v: float(n) for v, n in counts.items()}
+    held = {v: float(n) for v, n in values.value_counts().items() if n > 0}  # a category may be nobody's
     extra = [v for v in held if v not in set(known)]  # suppressed altogether
     before = np.array([held.get(v, 0.0) for v in [*known, *extra]])
     after = np.append(after, np.zeros(len(extra)))

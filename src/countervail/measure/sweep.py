@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ from sklearn.base import clone
 
 from countervail.core.errors import bad_parameter
 from countervail.core.protocols import Progress
-from countervail.core.stats import Estimate
+from countervail.core.stats import Estimate, plain_json
 from countervail.core.table import Table
 from countervail.measure.queries import query_error
 from countervail.measure.table import ncp, release_risk
 from countervail.measure.utility import Encoding, ModelUtility, model_utility
+from countervail.model.train import training_labels
 from countervail.protect.mondrian import Mondrian
 
 _STRAIGHT = 0.05  # a curve that stays this near to its chord has no knee
@@ -45,7 +46,7 @@ class Sweep:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def sweep(
@@ -72,6 +73,8 @@ def sweep(
     wanted = sorted(set(ks))
     if not wanted or any(not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1 for k in wanted):
         raise bad_parameter("sweep", "ks", "whole numbers of at least 1", list(ks))
+    if table.schema.target is not None:
+        training_labels(table, "sweep")
     # A sweep releases nothing, so that there is nothing to enter in a ledger.
     settings = {**(Mondrian() if protector is None else protector).get_params(deep=False), "ledger": None}
     parts = table.split(test_size=test_size, random_state=random_state) if table.schema.target is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -13,8 +13,9 @@ from countervail.attack._encodings import encode_axis, make_specs
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.release import Release
-from countervail.core.stats import Estimate, clopper_pearson
+from countervail.core.stats import Estimate, clopper_pearson, plain_json
 from countervail.core.table import Table
+from countervail.model.train import training_labels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,7 +43,7 @@ class ModelUtility:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def model_utility(
@@ -92,14 +93,11 @@ def model_utility(
         raise SchemaError("The release has no target column. Declare one in the schema of the table.")
     if len(test) == 0 or test.schema.names() != original.schema.names():
         raise bad_parameter("model_utility", "test", "rows of the released table's schema", "others")
-    if any(y.isna().any() for y in (test.target, original.target)):
-        raise SchemaError("The target has missing labels: drop those rows before a model is trained on the release.")
-    truth = test.target.astype(object).to_numpy()
+    known, truth = (training_labels(rows, "model_utility").to_numpy() for rows in (original, test))
     labels = release.others[target].astype(object).to_numpy()
     score = _tf_scores if encoding == "tf" else _learner_scores
     released = score(_released_axes(release, original), labels, original, test, encoding, learner, random_state)
     if before is None:
-        known = original.target.astype(object).to_numpy()
         guess = score(_plain_axes(original), known, original, test, encoding, learner, random_state)
         before = _share(guess, truth)
     common = pd.Series(labels).mode().iloc[0]

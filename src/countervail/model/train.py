@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
+
+from countervail.core.errors import SchemaError
 from countervail.core.table import Table
 
 
@@ -29,4 +32,14 @@ def train_forest(
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     forest = RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=random_state, n_jobs=n_jobs)
     pipeline = make_pipeline(make_column_transformer((one_hot, labels), remainder="passthrough"), forest)
-    return pipeline.fit(table.features, table.target.astype(object))
+    return pipeline.fit(table.features, training_labels(table, "train_forest"))
+
+
+def training_labels(table: Table, owner: str) -> pd.Series:
+    """The target as labels to learn from; a missing one is an error."""
+    if missing := int(table.target.isna().sum()):
+        raise SchemaError(
+            f"The target column '{table.schema.target}' of the table given to {owner} has {missing:,} missing "
+            f"label(s). Drop those rows first, for example with table.take(table.target.notna())."
+        )
+    return table.target.astype(object)

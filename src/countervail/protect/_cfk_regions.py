@@ -54,15 +54,6 @@ def count_inside(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: 
 
 
 @njit(cache=True, nogil=True)
-def count_inside_many(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: Ints, member: Bools) -> Ints:
-    """Number of training rows inside each of E regions: low, high (E, q), member (E, q, V)."""
-    rows = np.empty(low.shape[0], np.int64)
-    for e in range(low.shape[0]):
-        rows[e] = count_inside(tuples, counts, interval, low[e], high[e], member[e])
-    return rows
-
-
-@njit(cache=True, nogil=True)
 def region_cost(
     interval: Bools, sizes: Ints, positions: Floats, unit: Floats, low: Ints, high: Ints, member: Bools
 ) -> float:

@@ -16,6 +16,7 @@ from countervail.protect._cfk_bounds import (
     _reachable,
     _step_costs,
 )
+from countervail.protect._cfk_local import _delocalise, _localise
 from countervail.protect._cfk_regions import (
     TOLERANCE,
     Bools,
@@ -27,7 +28,7 @@ from countervail.protect._cfk_regions import (
     _widening_forbidden,
     region_cost,
 )
-from countervail.protect._cfk_search import _delocalise, _localise, _search
+from countervail.protect._cfk_search import _search
 
 # Limits of successive searches, between the first lower and upper bound. Below a low limit a search is quick; a region
 # it finds is the optimum, and if there is none the limit is a proven bound. The last one has to be 1.

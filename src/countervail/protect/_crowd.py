@@ -120,17 +120,14 @@ def shapes(regions: Regions, encoder: Encoder) -> list[Span | Choice]:
 class Crowd:
     """The candidates: distinct pairs of a group and a private vector of one of its members, in order of content."""
 
-    def __init__(
-        self, encoder: Encoder, heom: HEOM, rows: Matrix, group: Ints, regions: Regions, blur: Floats, k: int
-    ) -> None:
+    def __init__(self, encoder: Encoder, heom: HEOM, rows: Matrix, group: Ints, regions: Regions, blur: Floats) -> None:
         """`blur`: how far each group's region reaches, in units of the distance."""
         self.encoder, self.heom, self.rows, self.blur = encoder, heom, rows, blur
         self.shapes = shapes(regions, encoder)
         quasi = np.zeros(rows.shape[1], dtype=bool)
         quasi[[s.column for s in self.shapes]] = True
         self.quasi = np.flatnonzero(quasi)
-        present = np.bincount(group[group >= 0], minlength=len(regions))
-        usable = (group >= 0) & (present[group] >= k)
+        usable = group >= 0
         self.tuples = self._members(group, usable)
         pairs = np.column_stack([group[usable], rows[usable][:, ~quasi]])
         pairs = np.unique(pairs, axis=0)

@@ -12,8 +12,7 @@ import pandas as pd
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
 from countervail.core.table import Table
-from countervail.protect._mondrian_kernels import attributes
-from countervail.protect._mondrian_rules import FLAT, ORDERED, TREE, Attributes, Floats, Ints
+from countervail.protect._mondrian_rules import FLAT, ORDERED, TREE, Attributes, Floats, Ints, attributes
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from countervail.protect._mondrian_cuts import median_cut, ordered_cut, set_cut
+from countervail.protect._mondrian_cuts import median_cut, ordered_cut
 from countervail.protect._mondrian_loss import (
     extent,
     node_loss,
@@ -22,7 +22,6 @@ from countervail.protect._mondrian_rules import (
     ORDERED,
     Attributes,
     Bytes,
-    Flags,
     Floats,
     Ints,
     Longs,
@@ -32,6 +31,7 @@ from countervail.protect._mondrian_rules import (
     kernel,
     make_work,
 )
+from countervail.protect._mondrian_set_cuts import set_cut
 from countervail.protect._mondrian_taxonomy import bits, taxonomy_cut
 
 CUT_LEAF: Final = -1
@@ -357,72 +357,6 @@ def _grow_tree(
         members[:n_members].copy(),
     )
     return n_cells, tree
-
-
-def attributes(
-    kind: Bytes,
-    sizes: Ints,
-    has_missing: Flags,
-    positions: Floats,
-    span: Floats,
-    tree_of: Ints | None = None,
-    ancestors: Ints | None = None,
-    *,
-    tree_loss: bool = False,
-) -> Attributes:
-    """Bundle the quasi-identifiers for `partition`.
-
-    `ancestors[h, code, level]` is the node above a code: level 0 the code itself, the last level the root, short
-    hierarchies padded with their root; ids count from 0 within a level and depend on the values alone. A missing
-    value is the last code; under a hierarchy it is a child of the root. `tree_loss` makes gain count the values below
-    the lowest common ancestor (hierarchy labels) instead of the values in the class (sets).
-    """
-    if tree_of is None or ancestors is None:
-        tree_of, ancestors = np.full(len(kind), -1, np.int32), np.zeros((1, 1, 1), np.int32)
-    leaves = np.zeros(ancestors.shape, np.float64)
-    for j, h in enumerate(tree_of):
-        if h >= 0:
-            for level in range(ancestors.shape[2]):
-                np.add.at(leaves[h, :, level], ancestors[h, : sizes[j], level], 1.0)
-    missing = np.where(has_missing & (kind == ORDERED), sizes - 1, -1).astype(np.int32)
-    # The kernels meet one layout only; a constant attribute has no span, but nothing may divide by 0.
-    return Attributes(
-        np.array(kind, np.int8),
-        np.array(sizes, np.int32),
-        missing,
-        np.ascontiguousarray(positions, np.float64),
-        np.where(span > 0, span, 1.0),
-        np.array(tree_of, np.int32),
-        np.array(ancestors, np.int32, order="C"),
-        leaves,
-        bool(tree_loss),
-    )
-
-
-def make_rules(
-    secret: Ints,
-    counts: Longs,
-    n_secret: int,
-    k: int,
-    diversity: int = 0,
-    l: float = 1.0,  # noqa: E741 -- the name the literature uses
-    c: float = 1.0,
-    closeness: int = 0,
-    t: float = 1.0,
-    secret_ancestors: Ints | None = None,
-) -> Rules:
-    """Bundle the constraints; the distribution that t-closeness compares with is the one of these rows.
-
-    `diversity` and `closeness` are values of DIVERSITY and CLOSENESS. `secret_ancestors[value, level]` is the node
-    above a sensitive value, level 0 the value itself and the last level the root: two values are as far apart as the
-    level where they meet, divided by the root's.
-    """
-    if secret_ancestors is None:
-        secret_ancestors = np.zeros((n_secret, 1), np.int32)
-    classes = np.bincount(secret, weights=counts, minlength=n_secret)
-    share = classes / max(float(counts.sum()), 1.0)
-    above = np.array(secret_ancestors, np.int32, order="C")
-    return Rules(int(k), int(diversity), float(l), float(c), int(closeness), float(t), share, above)
 
 
 def partition(

@@ -11,7 +11,7 @@ from countervail.core.cells import cell_text
 from countervail.core.conform import plain
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Axis, Bools, Range, Regions, Values
-from countervail.protect._mondrian_checks import Labels, tight_labels
+from countervail.protect._mondrian_cells import Labels, tight_labels
 from countervail.protect._mondrian_codes import Quasi
 from countervail.protect._mondrian_rules import ORDERED, Attributes, Ints
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from countervail.protect._mondrian_checks import by_cell
+from countervail.protect._mondrian_cells import by_cell
 from countervail.protect._mondrian_loss import climb, ordered_loss
 from countervail.protect._mondrian_rules import (
     FITS,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from countervail.protect._mondrian_kernels import CUT_LEAF, CUT_SET, Tree
-from countervail.protect._mondrian_rules import Attributes, Bytes, Ints, Longs, kernel
+from countervail.protect._mondrian_kernels import CUT_LEAF, CUT_SET
+from countervail.protect._mondrian_rules import Bytes, Ints, Longs, kernel
 
 
 @kernel
@@ -38,7 +38,7 @@ def walk(
     ancestors: Ints,
     cell_of: Ints,
 ) -> None:
-    """Walk every row down the tree."""
+    """Walk every row down the tree; -1 where a cut meets a value it has not seen (code -1 or in neither half)."""
     for r in range(codes.shape[0]):
         node = 0
         while node >= 0 and cut[node] != CUT_LEAF:
@@ -57,13 +57,6 @@ def walk(
                 else:
                     node = -1
         cell_of[r] = cell[node] if node >= 0 else -1
-
-
-def route(codes: Ints, tree: Tree, data: Attributes) -> Ints:
-    """Cells of new rows; -1 (suppress) where a cut meets a value it has not seen (code -1 or in neither half)."""
-    cell_of = np.empty(len(codes), np.int32)
-    walk(np.ascontiguousarray(codes), *tree, data.tree_of, data.ancestors, cell_of)
-    return cell_of
 
 
 @kernel

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from countervail.protect._mondrian_checks import by_cell
+from countervail.protect._mondrian_cells import by_cell
 from countervail.protect._mondrian_relaxed import Scratch, make_scratch, rows_loss
 from countervail.protect._mondrian_rules import FITS, ORDERED, Attributes, Flags, Ints, Rules, fits, kernel
 

@@ -8,17 +8,10 @@ how finely that divides the rows.
 
 import numpy as np
 
-from countervail.protect._mondrian_cuts import (
-    add_item,
-    group_rows,
-    list_items,
-    nearest_fitting,
-    nearest_half,
-    present,
-    top_level,
-)
+from countervail.protect._mondrian_cuts import add_item, group_rows, nearest_fitting, nearest_half, present
 from countervail.protect._mondrian_loss import climb
 from countervail.protect._mondrian_rules import FITS, Attributes, Ints, Longs, Rules, Work, both_fit, fits, kernel
+from countervail.protect._mondrian_set_cuts import list_items, top_level
 
 
 @kernel

@@ -17,9 +17,10 @@ from countervail.core.table import Table
 from countervail.protect._mondrian_codes import Quasi
 from countervail.protect._mondrian_route import deduplicate
 from countervail.protect._mondrian_rules import DIVERSITY, FITS, ORDERED, Attributes, Ints, Longs, Rules, fits
-from countervail.protect._mondrian_without_kernels import make_variants, make_walk, sweep
+from countervail.protect._mondrian_without_kernels import sweep
 from countervail.protect._mondrian_without_leaves import make_leaves
 from countervail.protect._mondrian_without_node import People, make_node
+from countervail.protect._mondrian_without_stacks import make_variants, make_walk
 
 Refit = Callable[[Table], tuple[Regions, Ints]]  # the regions and each row's, of a run on another table
 
@@ -42,11 +43,6 @@ class WithoutEach:
     group_labels: bool
     diverse: bool
     refit: Refit
-
-    @property
-    def totals(self) -> NDArray[np.int64]:
-        """Rows of each sensitive value in the whole table."""
-        return np.bincount(self.secret, minlength=len(self.values))
 
     def survives(self) -> bool:
         """Whether the table keeps its promise as one class, whoever is missing."""

@@ -10,11 +10,9 @@ Numbers that a loop carries start as np.int64: from a literal, the compiler woul
 Rows are copied by loops for the same reason: an assignment of slices brings the code of its error message along.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from countervail.protect._mondrian_rules import ORDERED, Ints, Longs, kernel
+from countervail.protect._mondrian_rules import ORDERED, Ints, kernel
 from countervail.protect._mondrian_without_leaves import Leaves, add_leaf, add_leaves, add_own
 from countervail.protect._mondrian_without_node import (
     LEAF,
@@ -26,71 +24,7 @@ from countervail.protect._mondrian_without_node import (
     group_of,
     same_answer,
 )
-
-
-class Variants(NamedTuple):
-    """A stack of changed cuts: the rows of the node (in the arena), the cut, who causes it, and what is done of it."""
-
-    start: Longs
-    stop: Longs
-    top: Longs  # where the arena is free
-    attribute: Ints
-    cut: Ints  # threshold or level
-    above: Ints  # next value above a threshold
-    low: Ints
-    high: Ints
-    first: Longs  # who: flock[first:last]
-    last: Longs
-    done: Longs  # half or group that was taken last
-
-
-class Walk(NamedTuple):
-    """A stack of the nodes of one tree that are still to be visited, and scratch for one node."""
-
-    start: Longs
-    stop: Longs
-    watch: Longs  # who is still on the path: watched[watch:until]
-    until: Longs
-    low: Ints
-    high: Ints
-    leaf: Longs  # -1, or a mark: where the leaves of a node with changed cuts begin
-    moved: Ints
-    watched: Ints
-    which: Ints  # variant of each person who leaves the path here
-
-
-def make_variants(room: int, q: int) -> Variants:
-    """An empty stack with this much room."""
-    return Variants(
-        start=np.empty(room, np.int64),
-        stop=np.empty(room, np.int64),
-        top=np.empty(room, np.int64),
-        attribute=np.empty(room, np.int32),
-        cut=np.empty(room, np.int32),
-        above=np.empty(room, np.int32),
-        low=np.empty((room, q), np.int32),
-        high=np.empty((room, q), np.int32),
-        first=np.empty(room, np.int64),
-        last=np.empty(room, np.int64),
-        done=np.empty(room, np.int64),
-    )
-
-
-def make_walk(n: int, q: int) -> Walk:
-    """Room for any tree over n rows."""
-    room = 2 * n + 2
-    return Walk(
-        start=np.empty(room, np.int64),
-        stop=np.empty(room, np.int64),
-        watch=np.empty(room, np.int64),
-        until=np.empty(room, np.int64),
-        low=np.empty((room, q), np.int32),
-        high=np.empty((room, q), np.int32),
-        leaf=np.empty(room, np.int64),
-        moved=np.empty(n, np.int32),
-        watched=np.empty(n, np.int32),
-        which=np.empty(n, np.int32),
-    )
+from countervail.protect._mondrian_without_stacks import Variants, Walk, longer, push, with_room
 
 
 @kernel
@@ -197,16 +131,6 @@ def _gather(people: People, j: int, level: int, group: int, rows: Ints, start: i
 
 
 @kernel
-def _push(walk: Walk, depth: int, start: int, stop: int, watch: int, until: int, low: Ints, high: Ints) -> int:
-    walk.start[depth], walk.stop[depth] = start, stop
-    walk.watch[depth], walk.until[depth] = watch, until
-    for j in range(low.shape[0]):
-        walk.low[depth, j], walk.high[depth, j] = low[j], high[j]
-    walk.leaf[depth] = -1
-    return depth + 1
-
-
-@kernel
 def _descend(
     rows: Ints, start: int, stop: int, watch: int, kept: int, people: People, node: Node, walk: Walk, depth: int
 ) -> int:
@@ -217,9 +141,9 @@ def _descend(
         middle = _part(people.codes, j, rows, start, stop, cut, walk.moved)
         split = _part(people.codes, j, walk.watched, watch, kept, cut, walk.moved)
         least, low[j] = low[j], node.found[0, 2]
-        depth = _push(walk, depth, middle, stop, split, kept, low, high)
+        depth = push(walk, depth, middle, stop, split, kept, low, high)
         low[j], high[j] = least, cut
-        return _push(walk, depth, start, middle, watch, split, low, high)
+        return push(walk, depth, start, middle, watch, split, low, high)
     high[j] = cut
     line = j * (node.n_groups.shape[0] // low.shape[0]) + cut
     count_groups(j, cut, line, rows[start:stop], people, node)
@@ -228,7 +152,7 @@ def _descend(
         middle = _gather(people, j, cut, g, rows, start, stop, walk.moved)
         split = _gather(people, j, cut, g, walk.watched, watch, kept, walk.moved)
         low[j] = people.codes[rows[start], j]
-        depth = _push(walk, depth, start, middle, watch, split, low, high)
+        depth = push(walk, depth, start, middle, watch, split, low, high)
         start, watch = middle, split
     return depth
 
@@ -242,7 +166,7 @@ def _grow(
     n_leaves = np.int64(0)
     left_path = np.empty(8, np.int64)  # where those who left the path at marked nodes are listed
     marked = 0
-    depth = _push(walk, np.int64(0), begin, end, np.int64(0), n_watched, low, high)
+    depth = push(walk, np.int64(0), begin, end, np.int64(0), n_watched, low, high)
     while depth > 0:
         depth -= 1
         start, stop, watch, until = walk.start[depth], walk.stop[depth], walk.watch[depth], walk.until[depth]
@@ -274,7 +198,7 @@ def _grow(
             walk.leaf[depth] = n_leaves
             depth += 1
             if 2 * marked + 2 > left_path.shape[0]:
-                left_path = _longer(left_path, 2 * left_path.shape[0])
+                left_path = longer(left_path, 2 * left_path.shape[0])
             left_path[2 * marked], left_path[2 * marked + 1] = before, before + listed
             marked += 1
         n = grown
@@ -285,44 +209,6 @@ def _grow(
             depth = _descend(rows, start, stop, watch, kept, people, node, walk, depth)
         forget(members, people, node)
     return n_leaves, n, flock_top
-
-
-@kernel
-def _longer(array: Any, size: int) -> Any:
-    larger = np.empty(size, array.dtype)
-    for i in range(array.shape[0]):
-        larger[i] = array[i]
-    return larger
-
-
-@kernel
-def _taller(array: Ints, size: int) -> Ints:
-    larger = np.empty((size, array.shape[1]), array.dtype)
-    for i in range(array.shape[0]):
-        for j in range(array.shape[1]):
-            larger[i, j] = array[i, j]
-    return larger
-
-
-@kernel
-def _with_room(variants: Variants, size: int) -> Variants:
-    """The stack, or a copy with at least this much room."""
-    if size <= variants.start.shape[0]:
-        return variants
-    room = 2 * size
-    return Variants(
-        _longer(variants.start, room),
-        _longer(variants.stop, room),
-        _longer(variants.top, room),
-        _longer(variants.attribute, room),
-        _longer(variants.cut, room),
-        _longer(variants.above, room),
-        _taller(variants.low, room),
-        _taller(variants.high, room),
-        _longer(variants.first, room),
-        _longer(variants.last, room),
-        _longer(variants.done, room),
-    )
 
 
 @kernel
@@ -383,7 +269,7 @@ def sweep(
     for a in range(who.shape[0]):
         walk.watched[a] = who[a]
     flock = np.empty(2 * who.shape[0], np.int32)
-    variants = _with_room(variants, who.shape[0])
+    variants = with_room(variants, who.shape[0])
     n_leaves, n, _ = _grow(
         rows,
         zero,
@@ -416,11 +302,11 @@ def sweep(
         variants.done[v] = side
         top, free = variants.top[v], variants.last[v]
         if top + size > rows.shape[0]:
-            rows = _longer(rows, 2 * (top + size))
+            rows = longer(rows, 2 * (top + size))
         watched = _take_side(v, side, rows, flock, people, variants, walk, low, high)
         if free + 2 * watched > flock.shape[0]:
-            flock = _longer(flock, 2 * (free + 2 * watched))
-        variants = _with_room(variants, n + watched)
+            flock = longer(flock, 2 * (free + 2 * watched))
+        variants = with_room(variants, n + watched)
         n_leaves, n, _ = _grow(
             rows, top, top + size, watched, low, high, people, node, walk, leaves, variants, n, flock, free, place,
             without_her,

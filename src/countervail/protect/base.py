@@ -161,11 +161,12 @@ class TableProtector(BaseEstimator, ABC):
         caveats = list(classes.remarks)
         if self.random_state is not None:
             caveats.append("The rows were shuffled with a seed: whoever knows it can tell their original order.")
+        shown = released(frame[others].iloc[order].reset_index(drop=True))
         return Release(
             classes.regions[used].pruned() if len(used) < len(classes.regions) else classes.regions,
             groups,
-            released(frame[others].iloc[order].reset_index(drop=True)),
-            Schema(tuple(c for c in schema if c.role != "identifier"), schema.favourable),
+            shown,
+            schema.beside(shown),
             self.guarantee(),
             self._provenance(),
             tuple(caveats),
@@ -175,15 +176,23 @@ class TableProtector(BaseEstimator, ABC):
         )
 
     def _kept(self, release: Release) -> Release:
-        """Without the classes that break the promise among the new rows, over and over until all keep it."""
+        """Without the classes that break the promise among the new rows, over and over until all keep it.
+
+        Cells of the fitted table that happen to share a name count one by one: whoever knows the code knows which of
+        them a person goes to.
+        """
         before = len(release)
-        while len(release) and (failing := release.guarantee.failing(release)).any():
-            stay = ~failing[release.classes()]
+        while len(release):
+            promise, cells = release.guarantee, _Cells(release)
+            stay = ~(promise.failing(cells)[release.groups] | promise.failing(release)[release.classes()])
+            if stay.all():
+                break
             used, groups = _renumbered(release.groups[stay], len(release.regions))
             others = released(release.others[stay].reset_index(drop=True))
             gone = release.suppressed + int((~stay).sum())
             regions = release.regions[used].pruned() if len(used) else release.regions[:0]
-            release = replace(release, regions=regions, groups=groups, others=others, suppressed=gone)
+            schema = self.table_.schema.beside(others)
+            release = replace(release, regions=regions, groups=groups, others=others, schema=schema, suppressed=gone)
         if not len(release):
             raise RefusedError(
                 f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
@@ -208,6 +217,23 @@ class TableProtector(BaseEstimator, ABC):
         return made
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Cells:
+    """A release whose classes are the fitted table's cells, whatever they are called."""
+
+    release: Release
+
+    @property
+    def schema(self) -> Schema:
+        return self.release.schema
+
+    def classes(self) -> NDArray[np.int64]:
+        return self.release.groups
+
+    def column(self, name: str) -> pd.Series:
+        return self.release.column(name)
+
+
 class Given:
     """An object that was given as a parameter: equal to itself only, and only while it reads as it did.
 
@@ -223,6 +249,7 @@ class Given:
     __hash__ = None  # type: ignore[assignment]
 
 
+_EXACT = 2.0**53  # whole numbers below it are the same as floats
 Frozen = tuple[tuple[str, Any], ...]
 P = TypeVar("P")
 
@@ -310,13 +337,27 @@ def _as_categories(frame: pd.DataFrame, names: list[str], table: Table) -> dict[
 
 
 def released(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame without the categories that no row of it holds: they would tell what else the table holds."""
-    held = {
-        n: frame[n].cat.remove_unused_categories()
-        for n in frame.columns
-        if isinstance(frame[n].dtype, pd.CategoricalDtype)
-    }
-    return frame.assign(**held)
+    """A frame whose dtypes tell nothing but its own cells.
+
+    Categories that no row of it holds are dropped, those without an order are put in order (they come in the order of
+    the table's rows), and numbers that only a row that stayed behind made fractions are whole again.
+    """
+    return frame.assign(**{n: _of_these_cells(frame[n]) for n in frame.columns})
+
+
+def _of_these_cells(values: pd.Series) -> pd.Series:
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        held = values.cat.remove_unused_categories()
+        if dtype.ordered:
+            return held
+        names = held.cat.categories.tolist()
+        return held.cat.reorder_categories(sorted(names, key=lambda v: (type(v).__name__, v)))
+    if pd.api.types.is_float_dtype(dtype) and len(values):
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        if (np.abs(numbers) < _EXACT).all() and (numbers % 1 == 0).all():
+            return pd.Series(numbers.astype(np.int64), index=values.index, name=values.name)
+    return values.infer_objects() if pd.api.types.is_object_dtype(dtype) else values
 
 
 def unique_rows(rows: Matrix) -> tuple[Matrix, Any]:

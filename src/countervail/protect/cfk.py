@@ -66,7 +66,7 @@ class CFK(ExplanationProtector):
         With "groups": every group holds at least `l` different values of the sensitive column, or its values are
         distributed within `t` of all people's (equal ground distance). Met by merging groups.
     sensitive : str, optional
-        The column of `l` and `t`; by default the schema's only sensitive one.
+        The column of `l` and `t`, which need it: the promise names it, and is known before any table is.
     groups : Groups, optional
         With "groups": the groups of an earlier fit, `groups_`. Its people stay where they are; whoever may be one of
         them and has changed gets no answer; new people wait until k of them can form groups of their own. People are
@@ -267,7 +267,7 @@ class CFK(ExplanationProtector):
         self.groups_, self.row_group_, self.usable_group_ = stored, group, group[usable]
         rows = self.explainer_.rows_ if usable.any() else self.explainer_.rows_[:0]
         blur = ncp(stored.regions, table) * len(self.space_.sizes) if len(stored.regions) else np.zeros(0)
-        self.crowd_ = Crowd(self.explainer_.encoder_, heom, rows, group[usable], stored.regions, blur, 1)
+        self.crowd_ = Crowd(self.explainer_.encoder_, heom, rows, group[usable], stored.regions, blur)
         self.crowd_.judge(self._favourable, self.cell_budget, self.min_pureness)
 
     def _record(self) -> None:
@@ -399,8 +399,8 @@ class CFK(ExplanationProtector):
 
     def _release(self, frame: pd.DataFrame, parts: list[Answers]) -> Explanations:
         a = Answers.joined(parts)
-        explainer, schema = self.explainer_, self.table_.schema.without_identifiers()
-        cells = self._cells(a)
+        explainer, cells = self.explainer_, self._cells(a)
+        schema = self.table_.schema.beside(pd.concat([frame, cells]).astype(object))
         after = np.full(len(a.now), -1, dtype=np.int64)
         if a.found.any():
             after[a.found] = explainer.decision_.decide(explainer.encoder_.decode(a.rows[a.found]))

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from countervail.core.conform import plain
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_text
 from countervail.core.region import Range, Regions
-from countervail.core.release import regions_from_json, regions_to_json
+from countervail.core.release import json_object, regions_from_json, regions_to_json, whole_json
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
 
@@ -174,7 +174,11 @@ class Groups:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of :meth:`to_json`."""
-        data: dict[str, Any] = json.loads(text)
+        return cls._stored(text, "text", "Groups.from_json", "Groups.to_json()")
+
+    @classmethod
+    def _stored(cls, text: str, parameter: str, owner: str, writer: str) -> Self:
+        data = json_object(text, parameter, owner, writer)
         if data.get("kind") != "groups":
             raise SchemaError("This JSON does not hold groups.")
         if data.get("format", 1) != _FORMAT:
@@ -184,21 +188,31 @@ class Groups:
                 f"built on it. Form new groups only if no answer from the old ones has left; otherwise go on with the "
                 f"version that wrote them, on an unchanged table."
             )
-        identifiers = tuple(data["identifiers"])
-        people = np.array([int(d) for each in data["people"] for d in each], dtype=np.uint64)
-        return cls(
-            data["k"],
-            data["version"],
-            tuple(data["names"]),
-            regions_from_json(data["regions"]),
-            data["key"],
-            np.array([int(d) for d in data["digests"]], dtype=np.uint64),
-            np.array(data["group"], dtype=np.int64),
-            data["scale"],
-            identifiers,
-            np.array([int(d) for d in data["quasi"]], dtype=np.uint64),
-            people.reshape(len(data["group"]), len(identifiers)),
-        )
+        with whole_json(parameter, owner, writer):
+            identifiers = tuple(data["identifiers"])
+            people = np.array([int(d) for each in data["people"] for d in each], dtype=np.uint64)
+            stored = cls(
+                int(data["k"]),
+                int(data["version"]),
+                tuple(data["names"]),
+                regions_from_json(data["regions"]),
+                str(data["key"]),
+                np.array([int(d) for d in data["digests"]], dtype=np.uint64),
+                np.array(data["group"], dtype=np.int64),
+                dict(data["scale"]),
+                identifiers,
+                np.array([int(d) for d in data["quasi"]], dtype=np.uint64),
+                people.reshape(len(data["group"]), len(identifiers)),
+            )
+            if not stored._fits_together():
+                raise ValueError
+        return stored
+
+    def _fits_together(self) -> bool:
+        """Whether everybody has all digests and is in one of the groups."""
+        n = len(self.group)
+        inside = (self.group >= 0) & (self.group < len(self.regions))
+        return self.group.ndim == 1 and len(self.digests) == len(self.quasi) == n and bool(inside.all())
 
     def write(self, path: str | Path) -> None:
         """Store the groups beside the table, whole or not at all."""
@@ -207,7 +221,12 @@ class Groups:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read stored groups."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            text = ""
+        return cls._stored(text, path.name, "Groups.read", "Groups.write() or --groups")
 
 
 def _joined(a: Regions, b: Regions) -> Regions:

@@ -11,7 +11,6 @@ from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.guarantee import KCommonality
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
-from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.protect._patterns import Objects, choose, compose
 from countervail.protect.base import Classes, TableProtector, begun, check_unchanged, settled
@@ -122,8 +121,7 @@ class KCommonPatterns(TableProtector):
             )
         kept = [c for c in choices if c is not None]
         self.patterns_ = compose(values, self.rules_, kept, self.spread, target).pruned()
-        sizes = np.bincount(np.log2(values.decisions.astype(float)).astype(int), values.weight, len(values.classes))
-        self.remarks_ = _remarks(len(values.classes), int((sizes < self.k).sum()), self.deleted_, cap)
+        self.remarks_ = _remarks(len(values.classes), self.deleted_, cap)
 
     def _assign(self, frame: pd.DataFrame | None) -> Classes:
         raise NotImplementedError("patterns have no rows to assign")
@@ -138,7 +136,7 @@ class KCommonPatterns(TableProtector):
             self.patterns_[order],
             np.arange(n, dtype=np.int64),
             pd.DataFrame(index=pd.RangeIndex(n)),
-            Schema(tuple(c for c in schema if c.role != "identifier"), schema.favourable),
+            schema.beside(pd.DataFrame()),
             self.guarantee(),
             self._provenance(),
             tuple(caveats),
@@ -159,16 +157,15 @@ class KCommonPatterns(TableProtector):
             raise SchemaError(f"{owner} learns rules for a target, but the table lacks a target or features.")
 
 
-def _remarks(classes: int, rare: int, deleted: int, cap: int | None) -> tuple[str, ...]:
-    out = []
+def _remarks(classes: int, deleted: int, cap: int | None) -> tuple[str, ...]:
+    # Whether there is a rare class is not told: beside the number of deleted rows it would be told of them.
+    out = ["A class with fewer than k rows, if there is one, appears only together with others, or not at all."]
     if deleted:
         out.append(f"{deleted} row(s) were deleted: no rule with enough support describes them.")
     if classes == 2:
         out.append(
             "With two classes only rules that settle the class take part: what a union of classes would keep is lost."
         )
-    if rare:
-        out.append(f"{rare} class(es) have fewer than k rows: they appear only together with others.")
     if cap is not None:
         out.append(f"Only unions of up to {cap} classes were tried.")
     return tuple(out)

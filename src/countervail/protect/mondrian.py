@@ -21,13 +21,23 @@ from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._mondrian_codes import describe, encode
-from countervail.protect._mondrian_kernels import Partition, make_rules, partition
+from countervail.protect._mondrian_kernels import Partition, partition
 from countervail.protect._mondrian_labels import class_regions, group_names
 from countervail.protect._mondrian_parameters import check_parameters
 from countervail.protect._mondrian_profiles import partition_basic, partition_equal
 from countervail.protect._mondrian_relaxed import share_ties
 from countervail.protect._mondrian_route import as_one
-from countervail.protect._mondrian_rules import CLOSENESS, DIVERSITY, FAILS_K, FAILS_L, FITS, Attributes, Ints, Rules
+from countervail.protect._mondrian_rules import (
+    CLOSENESS,
+    DIVERSITY,
+    FAILS_K,
+    FAILS_L,
+    FITS,
+    Attributes,
+    Ints,
+    Rules,
+    make_rules,
+)
 from countervail.protect._mondrian_suppress import leave_out
 from countervail.protect._mondrian_tree import Branch, CutTree
 from countervail.protect._mondrian_without import WithoutEach
@@ -326,10 +336,14 @@ class Mondrian(TableProtector):
         cells = tree.cells(frame)
         lost = int((cells < 0).sum())
         text = f"{lost} row(s) were suppressed: they hold categories, classes or missing values the cuts never saw."
-        return Classes(cells, tree.regions, (*_NEW_ROWS, *((text,) if lost else ())), self._words())
+        remarks = (*_NEW_ROWS, *((text,) if lost else ()), *self._by_class())
+        return Classes(cells, tree.regions, remarks, self._words())
+
+    def _by_class(self) -> list[str]:
+        return [] if self.by_ is None else [f"The classes of '{self.by_}' were cut one by one."]
 
     def _remarks(self) -> tuple[str, ...]:
-        remarks = [] if self.by_ is None else [f"The classes of '{self.by_}' were cut one by one."]
+        remarks = self._by_class()
         if self.mode == "relaxed" or self.halves == "equal":
             remarks.append(
                 "Equal rows were shared out between classes by lot. Do not publish another fit of the same people: "

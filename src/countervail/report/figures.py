@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -28,7 +29,7 @@ def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -
     axes.set_xlabel(label)
     axes.set_ylabel("explanations")
     if len(series) > 1:
-        axes.legend(frameon=False)
+        legend_above(axes)
     return to_svg(figure, f"Histogram: {label}")
 
 
@@ -51,7 +52,7 @@ def before_after(names: Sequence[str], before: Sequence[float], after: Sequence[
     axes.set_xticks(place, words, rotation=45 if max(map(len, words), default=0) > 3 else 0, ha="right")
     axes.set_xlabel(label.replace("$", r"\$"))
     axes.set_ylabel("people")
-    axes.legend(frameon=False)
+    legend_above(axes)
     return to_svg(figure, f"Before and after: {label}")
 
 
@@ -76,9 +77,7 @@ def rule_bars(
     axes.invert_yaxis()
     axes.set_xlabel("people who support the rule")
     keys = [Patch(color=colour[name], label=name.replace("$", r"\$")) for name in classes]
-    axes.legend(
-        handles=keys, frameon=False, fontsize=8, ncols=min(len(keys), 5), loc="lower left", bbox_to_anchor=(0, 1)
-    )
+    legend_above(axes, keys)
     return to_svg(figure, "Rules and their support")
 
 
@@ -97,6 +96,13 @@ def budget_line(times: Sequence[int], spent: Sequence[float]) -> str:
     axes.set_ylabel("% of the budget")
     figure.autofmt_xdate()
     return to_svg(figure, "The budget over time")
+
+
+def legend_above(axes: Axes, keys: Sequence[Artist] | None = None) -> None:
+    """The legend above the axes, where it covers nothing; of `keys`, or of what was drawn with a label."""
+    handles = list(keys) if keys is not None else axes.get_legend_handles_labels()[0]
+    columns = min(len(handles), 5)
+    axes.legend(handles=handles, frameon=False, fontsize=8, ncols=columns, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def to_svg(figure: Figure, title: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from countervail.measure.sweep import Sweep, SweepPoint
-from countervail.report.figures import ACCENT, INK, SECOND, _canvas, to_svg
+from countervail.report.figures import ACCENT, INK, SECOND, _canvas, legend_above, to_svg
 from countervail.report.page import Page, Section
 
 HEADER = ("k", "classes", "left out", "NCP", "highest risk", "average risk", "query error", "accuracy", "before")
@@ -60,7 +60,7 @@ def cost_picture(sweep: Sweep) -> str:
         axes.axvline(sweep.knee, color=INK, linestyle=":", linewidth=1.2, label=f"knee, k={sweep.knee}")
     _scale(axes, ks)
     axes.set_ylabel("%")
-    axes.legend(frameon=False, fontsize=8)
+    legend_above(axes)
     return to_svg(figure, "Loss and risk over k")
 
 
@@ -76,7 +76,7 @@ def model_picture(sweep: Sweep) -> str:
     axes.axhline(100 * judged[0][1].original.value, color=INK, linestyle="--", linewidth=1, label="original rows")
     _scale(axes, ks)
     axes.set_ylabel("accuracy, %")
-    axes.legend(frameon=False, fontsize=8)
+    legend_above(axes)
     return to_svg(figure, "Accuracy over k")
 
 

@@ -56,7 +56,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.rules_ = self._induce(Inducer(table, self.semantics, target))
         held = (table.decisions[:, None] >> np.arange(len(table.classes), dtype=np.uint64)) & np.uint64(1)
         shares = (table.weight[:, None] * held / held.sum(axis=1, keepdims=True)).sum(axis=0)
-        self.shares_: Floats = shares / shares.sum()
+        self.shares_: Floats = self._shares(shares)
         return self
 
     def scores(self, X: Any) -> Floats:
@@ -64,9 +64,13 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "rules_")
         rows = coded_rows(frame_of(X, type(self).__name__), self.rules_.attributes, type(self).__name__)
         weight = (self.rules_.support * self.rules_.specificity).astype(float)
-        cast: Floats = votes(
-            np.ascontiguousarray(rows.T), conditions(self.rules_), weight, self.rules_.conclusions, len(self.classes_)
-        )
+        told = self.rules_.classes
+        cast: Floats = np.zeros((len(rows), len(self.classes_)))
+        if told:
+            place = [self.classes_.tolist().index(c) for c in told]
+            cast[:, place] = votes(
+                np.ascontiguousarray(rows.T), conditions(self.rules_), weight, self.rules_.conclusions, len(told)
+            )
         cast[cast.sum(axis=1) == 0] = self.shares_
         return np.round(cast, 9)
 
@@ -91,6 +95,11 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _induce(self, inducer: Inducer) -> Rules: ...
+
+    def _shares(self, people: Floats) -> Floats:
+        """What is said where no rule matches: the share of each class."""
+        shares: Floats = people / people.sum()
+        return shares
 
     def _check_parameters(self) -> None:
         owner = type(self).__name__
@@ -200,7 +209,12 @@ class LERS(RuleClassifier):
                 f"Set max_union to choose.",
                 stacklevel=3,
             )
-        return inducer.imprecise(cap) if self.k == 1 else inducer.supported(self.k, cap)
+        return inducer.imprecise(cap) if self.k == 1 else inducer.supported(self.k, cap).publishable()
+
+    def _shares(self, people: Floats) -> Floats:
+        """Of classes with at least k rows: a share of one person would give that person away."""
+        common = np.where(people >= self.k, people, 0.0)
+        return super()._shares(common if common.any() else np.ones(len(people)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

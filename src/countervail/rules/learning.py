@@ -67,7 +67,7 @@ def _plain_column(values: pd.Series, column: Column, owner: str) -> tuple[Attrib
 def _codes(values: pd.Series, a: Attribute, owner: str) -> Any:
     if _has_cells(values):
         raise SchemaError(f"{owner} classifies plain rows, but column '{a.name}' holds intervals or sets.")
-    if not a.known:
+    if a.ordered and not a.known:
         try:
             return pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
         except (ValueError, TypeError):

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.cells import cell_text, cell_to_json, number_text
+from countervail.core.cells import cell_text, cell_to_json, range_ends
 from countervail.core.region import Region
 from countervail.rules import _kernels as kernels
 from countervail.rules.values import Attribute, Bools, Ints, Masks, ValueTable
@@ -110,6 +110,34 @@ class Rules:
         fields = ("named", "low", "high", "conclusions", "support")
         return replace(self, members=members, **{f: getattr(self, f)[picked] for f in fields})
 
+    def publishable(self) -> Self:
+        """The same rules, with no class and no value that none of them speaks of: those may be one person's."""
+        told = int(np.bitwise_or.reduce(self.conclusions)) if len(self) else 0
+        kept = [i for i in range(len(self.classes)) if told >> i & 1]
+        masks = np.zeros(len(self), dtype=self.conclusions.dtype)
+        for new, old in enumerate(kept):
+            masks |= ((self.conclusions >> np.uint64(old)) & np.uint64(1)) << np.uint64(new)
+        attributes: list[Attribute] = []
+        members: list[Bools | None] = []
+        for j, (a, held) in enumerate(zip(self.attributes, self.members)):
+            named = self.named[:, j]
+            if held is None and (named.any() or not a.known):
+                attributes.append(a)
+                members.append(None)
+                continue
+            if held is None:
+                a, held = replace(a, ordered=False), np.zeros((len(self), len(a.known)), dtype=bool)
+            used = np.flatnonzero(held[named].any(axis=0))
+            attributes.append(replace(a, known=tuple(a.known[i] for i in used)))
+            members.append(held[:, used])
+        return replace(
+            self,
+            attributes=tuple(attributes),
+            classes=tuple(self.classes[i] for i in kept),
+            members=tuple(members),
+            conclusions=masks,
+        )
+
     def __len__(self) -> int:
         return len(self.conclusions)
 
@@ -202,7 +230,7 @@ def _interval(a: Attribute, low: float, high: float) -> str:
         ends = [cell_text(a.known[int(v)]) for v in (low, high)]
         bottom, top = low <= 0, high >= len(a.known) - 1
     else:
-        ends = [number_text(v) for v in (low, high)]
+        ends = list(range_ends(low, high)) if low < high else [cell_text(low)] * 2
         bottom, top = bool(np.isinf(low)), bool(np.isinf(high))
     if low == high:
         return f"{a.name} is {ends[0]}"

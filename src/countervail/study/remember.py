@@ -14,7 +14,7 @@ class Remembered:
 
     def __init__(self, model: Any, frame: pd.DataFrame) -> None:
         self.model, self._rows, self._digest = model, len(frame), _digest(frame)
-        self._said = {name: np.asarray(getattr(model, name)(frame)) for name in _CALLS if hasattr(model, name)}
+        self._said: dict[str, NDArray[Any]] = {}
 
     def __getattr__(self, name: str) -> Any:
         # Whoever asks whether there are scores, labels or column names asks the model itself.
@@ -24,9 +24,11 @@ class Remembered:
         return (lambda frame: self._ask(name, frame)) if name in _CALLS else found
 
     def _ask(self, name: str, frame: pd.DataFrame) -> NDArray[Any]:
-        if len(frame) == self._rows and np.array_equal(_digest(frame), self._digest):
-            return self._said[name].copy()
-        return np.asarray(getattr(self.model, name)(frame))
+        if len(frame) != self._rows or not np.array_equal(_digest(frame), self._digest):
+            return np.asarray(getattr(self.model, name)(frame))
+        if name not in self._said:
+            self._said[name] = np.asarray(getattr(self.model, name)(frame))
+        return self._said[name].copy()
 
 
 _CALLS = ("predict", "predict_proba")

@@ -1,0 +1,135 @@
+"""Attacks on released tables and rules that worked once; none of them may work again."""
+
+import itertools
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countervail as cv
+from countervail.core.errors import RefusedError
+
+
+def cells(release):
+    return sorted(map(tuple, release.to_text_frame()[["age", "y", "ill"]].to_numpy().tolist()))
+
+
+def test_new_rows_of_different_classes_do_not_make_up_one_crowd():
+    # Cells of the classes p and q share the name 0-2. At 4, q goes elsewhere: the two rows would be told apart.
+    fit = pd.DataFrame({"age": [0, 2, 8, 9, 0, 2, 3, 9], "y": list("ppppqqqq"), "ill": list("abcdefgh")})
+    table = cv.Table.from_frame(fit, target="y", quasi_identifiers=["age"], sensitive=["ill"])
+    made = cv.Mondrian(k=2, by_class=True).fit(table)
+    new = pd.DataFrame({"age": [1, 4], "y": ["q", "p"], "ill": ["flu", "HIV"]})
+    with pytest.raises(RefusedError):
+        made.protect(new)
+    enough = pd.concat([new] * 2, ignore_index=True)
+    released = made.protect(enough)
+    assert any("one by one" in text for text in released.caveats)
+    worlds = 0
+    for ills in itertools.permutations(["flu", "flu", "HIV", "HIV"]):
+        for ys in itertools.product("pq", repeat=4):
+            try:
+                worlds += cells(made.protect(enough.assign(y=ys, ill=ills))) == cells(released)
+            except RefusedError:
+                continue
+    assert worlds > 1
+
+
+@pytest.mark.parametrize("more", [{}, {"l": 2}])
+def test_groups_of_new_rows_are_no_finer_than_what_was_counted(more):
+    lines = tuple((v, "north", "*") for v in "abcd") + tuple((v, "south", "*") for v in "wxyz")
+    fit = pd.DataFrame(
+        {"city": list("aaaaabbbbbcccccdddddwwwwwxxxxx"), "ill": ["flu", "hiv", "cold", "flu", "acne"] * 6}
+    )
+    table = cv.Table.from_frame(fit, quasi_identifiers=["city"], sensitive=["ill"])
+    made = cv.Mondrian(k=8, labels="hierarchy", hierarchies={"city": cv.Hierarchy(lines, "city")}, **more).fit(table)
+    new = pd.DataFrame({"city": list("aaaabbbd"), "ill": ["flu"] * 7 + ["hiv"]})
+    try:
+        released = made.protect(new)
+    except RefusedError:
+        return
+    sizes = np.bincount(json.loads(released.to_json())["groups"])
+    assert sizes.min() >= 8
+
+
+def test_levels_of_people_who_were_suppressed_do_not_leave():
+    stage = pd.Categorical(["I"] * 10 + ["II"] * 10 + ["IV"], ["I", "II", "IV"], ordered=True)
+    frame = pd.DataFrame({"age": [20] * 10 + [21] * 10 + [90], "stage": stage})
+    prints = set()
+    for last in ("III", "IV"):
+        renamed = frame.assign(stage=stage.rename_categories(["I", "II", last]))
+        table = cv.Table.from_frame(renamed, quasi_identifiers=["age"], sensitive=["stage"])
+        released = cv.Mondrian(k=5, suppress=0.05).fit(table).protect(table)
+        assert released.suppressed == 1
+        text = released.to_json()
+        assert last not in text.replace("II", "") and last.encode() not in pickle.dumps(released).replace(b"II", b"")
+        prints.add(json.dumps(released.provenance, sort_keys=True))
+    assert len(prints) == 1
+
+
+@pytest.mark.parametrize("odd", [np.nan, 2.5])
+def test_the_dtype_of_a_column_does_not_tell_of_people_who_were_suppressed(odd):
+    frame = pd.DataFrame({"age": [20] * 10 + [21] * 10 + [90], "visits": [1, 2] * 10 + [odd]})
+    table = cv.Table.from_frame(frame, quasi_identifiers=["age"], sensitive=["visits"])
+    released = cv.Mondrian(k=5, suppress=0.05).fit(table).protect(table)
+    assert released.suppressed == 1 and released.others["visits"].dtype == np.int64
+
+
+def test_the_order_of_categories_does_not_tell_who_came_first():
+    ill = ["hiv"] + ["flu", "cold", "acne"] * 13
+    frame = pd.DataFrame({"age": range(20, 60), "ill": pd.Categorical(ill, list(dict.fromkeys(ill)))})
+    table = cv.Table.from_frame(frame, quasi_identifiers=["age"], sensitive=["ill"])
+    released = cv.Mondrian(k=5).fit(table).protect(table)
+    assert released.others["ill"].cat.categories.tolist() == ["acne", "cold", "flu", "hiv"]
+
+
+def rare():
+    """Forty people without the illness, and one who is alone with it, her age and her town."""
+    frame = pd.DataFrame(
+        {
+            "age": [20] * 20 + [50] * 20 + [35],
+            "town": ["A"] * 20 + ["B"] * 20 + ["Hamlet"],
+            "ill": ["no"] * 40 + ["HIV"],
+        }
+    )
+    return cv.Table.from_frame(frame, quasi_identifiers=["age", "town"], target="ill")
+
+
+def test_a_class_and_values_that_no_rule_speaks_of_do_not_leave_with_the_rules():
+    made = cv.LERS(k=5).fit(rare())
+    assert len(made.rules_) and made.rules_.to_dict()["classes"] == ["no"]
+    kept = pickle.dumps(made.rules_)
+    assert b"HIV" not in kept and b"Hamlet" not in kept
+    shares = made.predict_proba(pd.DataFrame({"age": [np.nan], "town": ["?"]}))
+    assert shares.tolist() == [[0.0, 1.0]] and made.classes_.tolist() == ["HIV", "no"]
+
+
+def test_pattern_tables_do_not_say_whether_there_is_a_rare_class():
+    common = rare().frame.assign(ill=["no"] * 21 + ["HIV"] * 20)
+    other = cv.Table.from_frame(common, quasi_identifiers=["age", "town"], target="ill")
+    words = [
+        [c for c in cv.KCommonPatterns(k=5).fit(t).protect(t).caveats if "deleted" not in c] for t in (rare(), other)
+    ]
+    assert words[0] == words[1]
+
+
+def test_pruned_rules_predict_what_whole_ones_do():
+    table = cv.load("toy_evaluation")
+    made = cv.LERS(k=2).fit(table.features, table.target)
+    whole = made.rules_
+    assert made.predict(table.features).shape == (len(table),)
+    assert set(whole.classes) <= set(made.classes_.tolist())
+
+
+def test_written_bounds_hold_everybody_they_are_about():
+    x = [0.123456] + [0.1234561 + i * 1e-9 for i in range(9)] + [0.9 + i * 1e-9 for i in range(10)]
+    frame = pd.DataFrame({"x": x, "c": ["a"] * 10 + ["b"] * 10})
+    table = cv.Table.from_frame(frame, quasi_identifiers=["x"], target="c")
+    for line in cv.KCommonPatterns(k=5).fit(table).protect(table).to_text_frame()["x"]:
+        low, _, high = str(line).partition("-")
+        assert frame["x"].between(float(low), float(high or low)).sum() >= 5
+    for rule in cv.LERS(k=5).fit(table).rules_.to_text().splitlines():
+        bound = float(rule.split("at most ")[1].split(" ")[0]) if "at most" in rule else None
+        assert bound is None or (frame["x"] <= bound).sum() >= 5
