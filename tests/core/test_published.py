@@ -72,6 +72,32 @@ def test_identifiers_are_noticed():
     assert published(name=["x"], age=[1], job=["a"]).identifiers == ["name"]
 
 
+def test_columns_that_the_schema_does_not_know_are_noticed():
+    assert published(name=["x"], age=[1], job=["a"], mail=["y"]).undeclared == ["mail"]
+    assert published(age=[1], job=["a"], ill=["1"]).undeclared == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "patterns"),
+    [
+        ({"age": ["1-2", "1-3"], "job": ["a", "a"], "ill": ["{1, 2}", "1"]}, True),
+        ({"age": ["1-2", "1-2"], "job": ["a", "a"], "ill": ["{1, 2}", "{1, 2}"]}, False),
+        ({"age": ["1-2", "1-3"], "job": ["{a, b}", "a"], "ill": ["1", "2"]}, False),
+        ({"age": ["1-2", "1-3"], "job": ["a", "a"], "ill": ["1-2", None]}, False),
+    ],
+    ids=["sets elsewhere", "rows repeat", "only quasi-identifiers", "a dash in a label"],
+)
+def test_patterns_have_wide_cells_beside_the_quasi_identifiers(columns, patterns):
+    assert published(**columns).seems_patterns is patterns
+
+
+def test_ranges_of_other_numbers_are_patterns_too():
+    schema = SCHEMA.with_column("ill", type="numeric")
+    frame = pd.DataFrame({"age": [1, 2], "job": ["a", "a"], "ill": ["10-20", "-3"]})
+    assert PublishedFile.of(frame, schema).seems_patterns
+    assert not PublishedFile.of(frame.assign(ill=["10", "-3"]), schema).seems_patterns
+
+
 @pytest.mark.parametrize(
     ("frame", "message"),
     [

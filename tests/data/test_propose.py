@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.core.files import read_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.schema_file import schema_toml, write_schema
 from countervail.data import propose_schema
 
 RNG = np.random.default_rng(0)
@@ -136,3 +136,74 @@ def test_german_credit_is_read_as_the_papers_read_it():
     assert proposed.target == "class"
     assert {"age", "job", "housing", "foreign_worker", "personal_status"} <= set(proposed.names("quasi"))
     assert proposed.names("identifier") == []
+
+
+def test_free_text_is_an_identifier_even_where_cells_are_blank():
+    notes = [f"person {i} called about a loan" if i % 10 > 2 else None for i in range(100)]
+    proposal = propose_schema(pd.DataFrame({"age": [30, 40, 50, 60] * 25, "notes": notes}))
+    assert proposal.schema["notes"].role == "identifier"
+    assert "free text (70 different long texts)" in proposal.reasons["notes"]
+
+
+def test_long_texts_that_repeat_are_free_text_and_labels_are_not():
+    frame = pd.DataFrame(
+        {
+            "notes": [f"client called on day {i % 30} about a card" for i in range(100)],
+            "plan": ["a plan with quite a long name", "another plan with a longer name"] * 50,
+            "word": [f"w{i % 70}" for i in range(100)],
+        }
+    )
+    proposal = propose_schema(frame)
+    assert {c.name: c.role for c in proposal.schema} == {
+        "notes": "identifier",
+        "plan": "attribute",
+        "word": "identifier",
+    }
+    assert "70% of its filled cells are different texts" in proposal.reasons["word"]
+
+
+def test_blanks_do_not_hide_that_the_filled_cells_are_all_different():
+    frame = pd.DataFrame({"token": [f"t{i}" if i % 2 else None for i in range(60)], "no": [*range(50), *[None] * 10]})
+    assert propose_schema(frame).schema.names("identifier") == ["token", "no"]
+
+
+def test_a_telling_name_beats_uniqueness_of_numbers():
+    n = 400
+    frame = pd.DataFrame({"salary": np.arange(n) * 7 + 15_000, "age": np.arange(n), "thing": np.arange(n)})
+    schema = propose_schema(frame).schema
+    assert {c.name: c.role for c in schema} == {"salary": "sensitive", "age": "quasi", "thing": "identifier"}
+    assert schema["salary"].type == "numeric"
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["70,663", "1,975", "953,717"], "thousands separators"),
+        (["70 663,00", "15 975,50", "953 717,00"], "thousands separators"),
+        (["70663", "NA", "1975"], "marks for missing values"),
+        (["70,663", "n/a", "1,975"], "marks for missing values .* and thousands separators"),
+        (["NA", "-", "NA"], "nothing but marks for missing values"),
+        (["01018", "90210", "00001"], "digits with leading zeros"),
+    ],
+)
+def test_texts_that_look_like_numbers_are_told(texts, words):
+    proposal = propose_schema(pd.DataFrame({"salary": texts * 10}))
+    why = proposal.reasons["salary"]
+    assert pd.Series([why]).str.contains(words).all()
+    assert proposal.schema["salary"].role == "sensitive"
+    assert not any(t in why for t in texts if t not in ("NA", "-"))
+
+
+@pytest.mark.parametrize("texts", [["3 rooms", "4 rooms"], ["yes", "NA"], ["a", "b"]])
+def test_other_texts_are_not_said_to_look_like_numbers(texts):
+    assert "order: type" in propose_schema(pd.DataFrame({"x": texts})).reasons["x"]
+
+
+def test_a_proposal_without_quasi_identifiers_says_so_at_its_top():
+    frame = pd.DataFrame({"leeftijd": [30, 41, 55] * 9, "geslacht": ["m", "v", "v"] * 9})
+    proposal = propose_schema(frame)
+    text = schema_toml(proposal.schema, proposal.reasons)
+    assert text.index("# No quasi-identifier was recognised") < text.index("[columns.")
+    assert "only English names" in proposal.reasons["geslacht"]
+    known = propose_schema(frame.rename(columns={"leeftijd": "age"}))
+    assert "No quasi-identifier" not in schema_toml(known.schema, known.reasons)

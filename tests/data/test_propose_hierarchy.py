@@ -6,6 +6,7 @@ import pytest
 
 import countervail as cv
 from countervail.core.errors import ParameterError, SchemaError
+from countervail.core.files import read_frame
 from countervail.core.hierarchy import Hierarchy
 from countervail.data.propose_hierarchy import propose_hierarchy
 
@@ -19,6 +20,9 @@ RNG = np.random.default_rng(0)
         ([0.1, 0.7, 1e6], "intervals"),
         (["1984-05-31", "2001-01-01"], "dates"),
         (pd.to_datetime(["1984-05-31"]), "dates"),
+        (["31/05/1984", "1/1/2001"], "dates"),
+        (["31.05.1984", "01.01.2001"], "dates"),
+        (["99/05/1984", "01/01/2001"], "flat"),
         ([f"9{i:03d}" for i in range(20)], "prefixes"),
         (["cook", "smith"], "flat"),
         (pd.Categorical(["lo", "hi"], ["lo", "mid", "hi"], ordered=True), "order"),
@@ -29,6 +33,40 @@ def test_the_kind_follows_the_values(values, kind):
     assert proposal.kind == kind
     assert proposal.reason
     assert proposal.hierarchy.levels >= 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "rows", "reason"),
+    [
+        (["23/05/1981", "03/12/1950"], [("03/12/1950", "1950-12"), ("23/05/1981", "1981-05")], "day/month/year"),
+        (["05/23/1981", "12/03/1950"], [("12/03/1950", "1950-12"), ("05/23/1981", "1981-05")], "month/day/year"),
+        (["03/12/1950"], [("03/12/1950", "1950-12")], "day/month/year .*: check"),
+    ],
+)
+def test_days_with_slashes_keep_their_spelling(texts, rows, reason):
+    proposal = propose_hierarchy(pd.Series(texts, name="born"))
+    assert [row[:2] for row in proposal.hierarchy.rows] == rows
+    assert pd.Series([proposal.reason]).str.contains(reason).all()
+    assert propose_hierarchy(pd.Series(texts, name="born"), kind="dates").hierarchy == proposal.hierarchy
+
+
+def test_a_hierarchy_of_days_from_a_csv_fits_the_parquet_file(tmp_path):
+    days = pd.to_datetime("1950-01-01") + pd.to_timedelta(RNG.integers(0, 9000, 60), unit="D")
+    frame = pd.DataFrame({"born": days, "ok": ["yes", "no"] * 30})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    texts, stamps = (propose_hierarchy(read_frame(tmp_path / n)["born"]) for n in ("a.csv", "a.parquet"))
+    assert texts.hierarchy == stamps.hierarchy
+    table = cv.Table.read(tmp_path / "a.parquet", quasi_identifiers=["born"])
+    release = cv.Mondrian(5, hierarchies={"born": texts.hierarchy}, labels="hierarchy").fit(table).protect(table)
+    assert np.bincount(release.classes()).min() >= 5
+
+
+def test_leading_zeros_of_codes_reach_the_hierarchy(tmp_path):
+    (tmp_path / "a.csv").write_text("\n".join(["code", *(f"0{i}" for i in range(1018, 1038))]))
+    proposal = propose_hierarchy(read_frame(tmp_path / "a.csv")["code"])
+    assert proposal.kind == "prefixes"
+    assert proposal.hierarchy.rows[0][:2] == ("01018", "0101*")
 
 
 def test_whole_numbers_between_are_listed_too():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -132,7 +133,10 @@ def trained(
     model = clone(learner)
     if seed is not None and "random_state" in model.get_params():
         model.set_params(random_state=seed)
-    return model.fit(features, secret) if weight is None else model.fit(features, secret, sample_weight=weight)
+    with warnings.catch_warnings():
+        # Said once per person, and meant for somebody who chose the classes: they are the table's.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        return model.fit(features, secret) if weight is None else model.fit(features, secret, sample_weight=weight)
 
 
 def predicted(model: Any, own: Floats, n: int) -> Floats:

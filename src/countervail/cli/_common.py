@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -20,6 +21,8 @@ from countervail.core.stats import plain_value
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+_OWN = 0.9  # above this share of different values, a column points at people
+_FEW = 20  # with fewer values, all of them may differ by chance
 
 Data = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.", show_default=False)]
 SchemaFile = Annotated[
@@ -76,14 +79,38 @@ def open_ledger(path: Path | None, dataset: str | None, edition: str = "") -> An
     return Ledger.open(path, dataset, edition)
 
 
-def check_ending(path: Path | None, endings: tuple[str, ...]) -> None:
-    """Refuse an output name before any work is done."""
+def check_ending(path: Path | None, endings: tuple[str, ...], *read: Path | None) -> None:
+    """Refuse an output name before any work is done: a wrong ending, no folder, or one of the files that are read."""
     if path is not None and not path.name.endswith(endings):
         raise ParameterError(f"The output file '{path.name}' must end in one of {', '.join(endings)}.")
     if path is not None and path.is_dir():
         raise ParameterError(f"The output file '{path.name}' is a folder. Name a file in it.")
     if path is not None and not path.parent.is_dir():
         raise ParameterError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")
+    check_not_read(path, *read)
+
+
+def check_not_read(path: Path | None, *read: Path | None) -> None:
+    """Refuse to write over a file that is read, however its path is spelled."""
+    if path is not None and path.exists() and any(p is not None and p.exists() and path.samefile(p) for p in read):
+        raise ParameterError(
+            f"The output file '{path.name}' would overwrite the data: it is one of the files that are read. "
+            f"Name another file."
+        )
+
+
+def pointing(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
+    """Which of these columns have a different value for almost everybody who has one."""
+    filled = {n: frame[n].dropna() for n in names}
+    return [n for n, v in filled.items() if len(v) >= _FEW and v.nunique() > _OWN * len(v)]
+
+
+def pointing_note(names: list[str]) -> str:
+    """What such columns mean."""
+    return (
+        f"Note: almost everybody has a value of their own in {', '.join(names)}. Such a column points at people as a "
+        f"name does. Group its values, give it the role 'quasi' or 'identifier' in the schema, or drop it."
+    )
 
 
 def numbers(text: str, option: str) -> list[float]:

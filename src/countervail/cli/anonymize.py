@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,8 @@ from countervail.cli._common import (
     check_ending,
     err,
     open_ledger,
+    pointing,
+    pointing_note,
     progress,
     say,
     say_json,
@@ -108,8 +111,8 @@ def anonymize(
     """
     from countervail.protect import Mondrian
 
-    check_ending(output, ENDINGS)
-    check_ending(report, (".html",))
+    check_ending(output, ENDINGS, data, schema, ledger)
+    check_ending(report, (".html",), data, schema, ledger)
     if sweep is not None and (output is not None or ledger is not None or method is not Method.mondrian):
         raise ParameterError(
             "--sweep compares Mondrian at several k and releases nothing: no --output, --ledger, --method."
@@ -120,6 +123,8 @@ def anonymize(
         given = {"l": l, "t": t, "sensitive": sensitive, "hierarchies": hierarchies, "report": report, "ledger": ledger}
         _patterns(data, schema, output, k, [n for n, v in given.items() if v is not None], as_json)
         return
+    if labels is Labels.hierarchy and hierarchies is None:
+        raise ParameterError("--labels hierarchy needs --hierarchies, a folder with <column>.csv files.")
     protector = Mondrian(
         k,
         l=l,
@@ -148,7 +153,7 @@ def anonymize(
         tick(3, 4)
         release.write(output)
         tick(4, 4)
-    found = _figures(release, table, k, report)
+    found = _figures(release, table, k, report) | _shown(release) | _unused(hierarchies, protector.hierarchies_)
     if as_json:
         say_json({**found, "output": str(output), "report": None if report is None else str(report)})
         return
@@ -156,6 +161,15 @@ def anonymize(
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
     say(f"{sizes}; information lost (NCP) {found['ncp']:.2%}; {found['suppressed']:,} rows suppressed.")
     say(f"Promise: {release.guarantee}")
+    if found["as_they_are"]:
+        say(f"Published as they are: {', '.join(found['as_they_are'])}.")
+    if found["pointing"]:
+        say(pointing_note(found["pointing"]))
+    if found["unused_hierarchies"]:
+        say(
+            f"Note: no column that is generalised has the name of {', '.join(found['unused_hierarchies'])} in "
+            f"'{hierarchies}'; spelling counts. Generalised: {', '.join(table.schema.names('quasi'))}."
+        )
     for caveat in release.caveats:
         say(f"Note: {caveat}")
     if report is not None:
@@ -184,6 +198,18 @@ def _patterns(data: Path, schema: Path, output: Path, k: int, unused: list[str],
     say(f"Promise: {release.guarantee}")
     for caveat in release.caveats:
         say(f"Note: {caveat}")
+
+
+def _shown(release: Release) -> dict[str, list[str]]:
+    """Columns that leave as they are, and those of them that are different for almost everybody."""
+    names = [n for n in release.schema.names() if n in release.others.columns]
+    return {"as_they_are": names, "pointing": pointing(release.others, names)}
+
+
+def _unused(folder: Path | None, taken: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Hierarchy files that belong to no column that is generalised."""
+    files = [] if folder is None else sorted(folder.glob("*.csv"))
+    return {"unused_hierarchies": [f.name for f in files if f.stem not in taken]}
 
 
 def _figures(release: Release, table: Table, k: int, report: Path | None) -> dict[str, Any]:

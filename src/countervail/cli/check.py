@@ -32,6 +32,7 @@ def check(
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
 
     Rows belong together when all their quasi-identifier cells are equal: `24-27`, `{a, b}` or plain values.
+    Identifiers in the file, and columns that the schema does not declare, fail the check too.
 
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
     """
@@ -39,23 +40,24 @@ def check(
     published = PublishedFile.read(release, known)
     promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
     verdicts = [examine(published, promise) for promise in promises]
-    leaked = published.identifiers
-    holds = all(v.holds for v in verdicts) and not leaked
+    leaked, undeclared = published.identifiers, published.undeclared
+    holds = all(v.holds for v in verdicts) and not leaked and not undeclared
     if as_json:
         say_json(
             {
                 "holds": holds,
                 "rows": len(published.frame),
                 "identifiers": leaked,
+                "undeclared": undeclared,
                 "verdicts": [v.to_dict() for v in verdicts],
             }
         )
     else:
-        _tell(published, verdicts, leaked, holds)
+        _tell(published, verdicts, holds)
     raise typer.Exit(0 if holds else 1)
 
 
-def _tell(published: PublishedFile, verdicts: list[Verdict], leaked: list[str], holds: bool) -> None:
+def _tell(published: PublishedFile, verdicts: list[Verdict], holds: bool) -> None:
     say(f"{len(published.frame):,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
     rows = [
         [
@@ -68,8 +70,15 @@ def _tell(published: PublishedFile, verdicts: list[Verdict], leaked: list[str], 
         for v in verdicts
     ]
     table(["asked", "answer", "reached", "classes that fail", "rows in them"], rows)
-    if leaked:
+    if leaked := published.identifiers:
         say(f"Identifiers are in the file: {', '.join(leaked)}.")
+    if undeclared := published.undeclared:
+        say(f"The schema does not know these columns of the file: {', '.join(undeclared)}. Declare them or drop them.")
+    if not verdicts[0].holds and published.seems_patterns:
+        say(
+            "Note: this looks like a table of patterns (`--method k-common`). Patterns are not rows of people: how "
+            "many people fit one cannot be counted in the file."
+        )
     say("The table keeps what was asked." if holds else "The table does NOT keep what was asked.")
 
 

@@ -16,6 +16,7 @@ from countervail.core.files import write_text
 from countervail.core.table import Table
 
 _DRAWN = 300
+_MANY = 50  # sensitive numbers; above it a learner has hardly anybody per number
 
 
 class Tested(StrEnum):
@@ -67,10 +68,12 @@ def dit(
     from countervail.report.differential import differential_page, differential_summary
 
     for path in output or []:
-        check_ending(path, (".html", ".json"))
-    check_ending(resume, (".json",))
+        check_ending(path, (".html", ".json"), data, schema)
+    check_ending(resume, (".json",), data, schema)
     protectors = _protectors(k, l, diversity, sensitive, profile, hierarchies)
     table = Table.read(data, schema)
+    if note := _many_numbers(table, sensitive):
+        err.print(note, markup=False)
     quick = profile is Profile.basic and encoding == "tf-tf"
     drawn = records if records is not None else None if quick else min(_DRAWN, len(table))
     results = {}
@@ -93,6 +96,21 @@ def dit(
     _show(results)
     for path in output or []:
         err.print(f"Report: {path.resolve()}", markup=False)
+
+
+def _many_numbers(table: Table, sensitive: str | None) -> str:
+    """What to do about a sensitive column of very many numbers, each of which would be a class of its own."""
+    names = table.schema.names("sensitive") if sensitive is None else [sensitive]
+    if len(names) != 1 or names[0] not in table.schema or table.schema[names[0]].type != "numeric":
+        return ""
+    distinct = table.frame[names[0]].nunique()
+    if distinct <= _MANY and 2 * distinct <= len(table):
+        return ""
+    return (
+        f"Note: '{names[0]}' has {distinct:,} different numbers for {len(table):,} people, and the learner takes each "
+        f"for a class of its own: group them into a few ranges first (in pandas: pd.cut(frame['{names[0]}'], 5)) and "
+        f"declare the column ordinal or categorical."
+    )
 
 
 def _protectors(

@@ -17,8 +17,11 @@ from countervail.cli._common import (
     LedgerOption,
     SchemaFile,
     check_ending,
+    check_not_read,
     err,
     open_ledger,
+    pointing,
+    pointing_note,
     progress,
     say,
     say_json,
@@ -108,7 +111,8 @@ def explain(
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
     --method private-neighbours --epsilon 0.1 --ledger people.ledger --dataset "customers 2026"`
     """
-    check_ending(output, ENDINGS)
+    check_ending(output, ENDINGS, data, schema, rows, model, groups, ledger)
+    check_not_read(groups, data, schema, rows, model, ledger)
     private = method.value in PRIVATE
     counted = open_ledger(ledger, dataset, edition)
     if counted is not None and method is Method.nice:
@@ -118,8 +122,8 @@ def explain(
         err.print(line, markup=False)
     table = Table.read(data, schema)
     decide = _model(model, table, allow_pickle)
-    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide)
     aim = _target(target, _public_labels(table, decide) if private else table.target.dropna().unique())
+    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide, aim)
     made = (
         private_explainer(method.value, epsilon, neighbours, missing or [], aim, counted)
         if private
@@ -137,7 +141,8 @@ def explain(
         say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
     elif output is None:
         say(answers.to_text())
-    for line in (str(answers.guarantee), *meaning(answers.guarantee)):
+    shown = [] if private else pointing(table.frame, _shown_texts(table, method))
+    for line in (str(answers.guarantee), *meaning(answers.guarantee), *([pointing_note(shown)] if shown else [])):
         err.print(line, markup=False)
 
 
@@ -184,13 +189,25 @@ def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
     return train_forest(table)
 
 
-def _refused(table: Table, model: Any) -> Any:
+def _shown_texts(table: Table, method: Method) -> list[str]:
+    """Texts that a counterfactual shows as they stand in somebody's row."""
+    hidden = set() if method is Method.nice else set(table.schema.names("quasi") or table.schema.features)
+    return [n for n in table.schema.features if n not in hidden and table.schema[n].type != "numeric"]
+
+
+def _refused(table: Table, model: Any, target: Any) -> Any:
+    """People of the data without a favourable decision; where none is declared, without the one that is aimed at."""
     from countervail.core.decision import Decision
 
     decision = Decision(model, table, "explain")
-    if not table.schema.favourable:
-        raise SchemaError("The schema declares no favourable decision. Add favourable = [...] to it, or give --rows.")
-    good = decision.codes(table.schema.favourable, "favourable")
+    aimed = target in decision.classes or target not in ("favourable", "other")
+    wanted = table.schema.favourable or ((target,) if aimed else ())
+    if not wanted:
+        raise SchemaError(
+            "The schema declares no favourable decision. "
+            'Write favourable = ["..."] at the top of the schema file, or use --target with a label.'
+        )
+    good = decision.codes(wanted, "favourable" if table.schema.favourable else "target")
     refused = table.features[[c not in set(good.tolist()) for c in decision.train]]
     if refused.empty:
         raise SchemaError("The model gives everybody in the data a favourable decision. Give the people with --rows.")
@@ -220,8 +237,11 @@ def _write(answers: Explanations, path: Path) -> None:
 
         write_page(explained_page(answers), path)
     else:
+        from pandas import IntervalDtype
+
         from countervail.core.cells import cell_text
 
         frame = answers.to_frame()
-        wide = [n for n in frame.columns if frame[n].dtype == object]
-        write_frame(frame.assign(**{n: frame[n].map(cell_text) for n in wide}), path)
+        wide = [n for n in frame.columns if frame[n].dtype == object or isinstance(frame[n].dtype, IntervalDtype)]
+        texts = {n: frame[n].map(cell_text).where(answers.found | frame[n].notna()) for n in wide}
+        write_frame(frame.assign(**texts), path)

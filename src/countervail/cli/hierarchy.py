@@ -44,7 +44,7 @@ def hierarchy(
     """
     from countervail.data.propose_hierarchy import propose_hierarchy
 
-    check_ending(output, (".csv",))
+    check_ending(output, (".csv",), data, schema)
     known = read_schema(schema) if schema is not None else None
     frame = read_frame(data, known)
     if column not in frame.columns:

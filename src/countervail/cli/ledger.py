@@ -126,7 +126,7 @@ def history(
     from countervail.ledger import Ledger
     from countervail.report.ledgered import HEADER, rows_of
 
-    check_ending(output, ENDINGS)
+    check_ending(output, ENDINGS, file)
     opened = Ledger.open(file, None)
     entries = opened.history(last)
     plain = [asdict(e) for e in entries]

@@ -82,7 +82,7 @@ def recommend(
     from countervail.study import PUBLISHED, SOUND, Plan, run
     from countervail.study import recommend as choose
 
-    check_ending(output, ENDINGS)
+    check_ending(output, ENDINGS, data, schema, model)
     rows = Table.read(data, schema)
     plan = Plan(
         {data.name: rows},

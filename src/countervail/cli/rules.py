@@ -34,7 +34,7 @@ def rules(
     """
     from countervail.rules import LERS
 
-    check_ending(output, ENDINGS)
+    check_ending(output, ENDINGS, data, schema)
     table = Table.read(data, schema)
     with progress("Inducing rules", quiet=as_json) as tick:
         found = LERS(k=k, max_union=max_union).fit(table).rules_
@@ -48,6 +48,7 @@ def rules(
     elif output is None:
         say(found.to_text() if len(found) else f"No rule has {k} supporters. Lower k.")
     err.print(str(promise), markup=False)
+    err.print("The bounds of rules are values that somebody has: read them before you publish.", markup=False)
 
 
 def _write(found: Rules, promise: KCommonality, path: Path) -> None:

@@ -26,7 +26,7 @@ def schema(
     """
     from countervail.data.propose import propose_schema
 
-    check_ending(output, (".toml",))
+    check_ending(output, (".toml",), data)
     proposal = propose_schema(read_frame(data), target)
     if as_json:
         say_json({**proposal.schema.to_dict(), "reasons": proposal.reasons})

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pandas as pd
 
 from countervail.core.conform import conform_column
@@ -19,7 +20,6 @@ from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
-_PADDED: Final = re.compile(rb"(^|[,;\t\n\r\"]) *0\d")
 _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
 _DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 
@@ -86,7 +86,7 @@ def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
     numeric = {c.name for c in schema or () if c.type == "numeric"}
     separator = _separator(data)
     frame = _parsed(data, path, separator, text)
-    if _PADDED.search(data) and (codes := _padded(frame, data, path, separator, text | numeric)):
+    if _may_pad(data) and (codes := _padded(frame, data, path, separator, text | numeric)):
         frame = _parsed(data, path, separator, text | codes)
     if separator != ",":
         for name in frame.columns.difference(list(text)):
@@ -162,6 +162,14 @@ def _broken_line(message: str, separator: str) -> str:
 
 def _unreadable(path: Path, why: str) -> SchemaError:
     return SchemaError(f"The file '{path.name}' is not a readable CSV: {why}")
+
+
+def _may_pad(data: bytes) -> bool:
+    """Whether some cell may begin with a zero and another digit: a quick look before a slow one."""
+    marks = np.frombuffer(data, np.uint8)
+    zeros = np.flatnonzero(marks[1:-1] == ord("0")) + 1
+    zeros = zeros[(marks[zeros + 1] >= ord("0")) & (marks[zeros + 1] <= ord("9"))]
+    return bool(np.isin(marks[zeros - 1], np.frombuffer(b',;\t\n\r" ', np.uint8)).any())
 
 
 def _padded(frame: pd.DataFrame, data: bytes, path: Path, separator: str, declared: set[str]) -> set[str]:

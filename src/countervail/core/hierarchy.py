@@ -260,7 +260,14 @@ def read_hierarchies(given: Any, columns: Iterable[str], owner: str) -> dict[str
         folder = Path(given)
         if not folder.is_dir():
             raise DataNotFoundError(f"No folder '{folder}' with hierarchies (<column>.csv).")
-        return {n: Hierarchy.read(folder / f"{n}.csv", n) for n in wanted if (folder / f"{n}.csv").is_file()}
+        there = {f.name for f in folder.iterdir() if f.is_file()}
+        found = [n for n in wanted if f"{n}.csv" in there]
+        if wanted and not found:
+            raise DataNotFoundError(
+                f"The folder '{folder}' has no hierarchy of a column that {owner} generalises. It looks for "
+                f"{', '.join(f'{n}.csv' for n in wanted)}; spelling counts."
+            )
+        return {n: Hierarchy.read(folder / f"{n}.csv", n) for n in found}
     if not isinstance(given, Mapping):
         raise SchemaError(f"The 'hierarchies' of {owner} must map columns to hierarchies or files, or name a folder.")
     if unknown := [str(n) for n in given if n not in wanted]:

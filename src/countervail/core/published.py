@@ -67,6 +67,19 @@ class PublishedFile:
         """Identifiers that should not be there."""
         return [n for n in self.schema.names("identifier") if n in self.frame.columns]
 
+    @property
+    def undeclared(self) -> list[str]:
+        """Columns that the schema does not know: nobody has said whether they point at people."""
+        return [str(n) for n in self.frame.columns if n not in self.schema]
+
+    @property
+    def seems_patterns(self) -> bool:
+        """Whether rows look like patterns, not people: no two are equal, and more than quasi-identifiers are wide."""
+        if self.frame.astype(str).duplicated().any():
+            return False
+        names = [c for c in self.schema if c.role not in ("quasi", "identifier") and c.name in self.frame.columns]
+        return any(_is_wide(v, c.type == "numeric") for c in names for v in _normal_column(self.frame[c.name]).unique())
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -137,6 +150,15 @@ def _normal_column(values: pd.Series) -> pd.Series:
     cells = np.empty(len(kinds), dtype=object)
     cells[:] = [normal_cell(v) for v in kinds]
     return pd.Series(cells[codes], index=values.index, dtype=object)
+
+
+def _is_wide(cell: Any, numeric: bool) -> bool:
+    """Whether a normal cell is a set of several values or, in a numeric column, a range."""
+    text = "" if cell is None else str(cell)
+    if text.startswith("{") and text.endswith("}"):
+        return "," in text
+    low, dash, high = text.partition("-")
+    return numeric and bool(dash) and _is_number(low) and _is_number(high) and float(low) < float(high)
 
 
 def _is_missing(value: Any) -> bool:

@@ -86,7 +86,8 @@ class Explainer(BaseEstimator, ABC):
             if not labels:
                 raise SchemaError(
                     f"{self._owner} aims at the favourable decision, but the table declares none. "
-                    f"Pass favourable=... to Table.from_frame, or target=... here."
+                    f'Write favourable = ["..."] at the top of the schema file, or use --target; in Python, pass '
+                    f"favourable=... to Table.from_frame, or target=... here."
                 )
         codes = self.decision_.codes(as_labels(labels), "target")
         return np.broadcast_to(np.isin(np.arange(classes), codes), (len(now), classes)).copy()

@@ -175,7 +175,8 @@ class PrivateExplainer(ExplanationProtector):
             if not labels:
                 raise SchemaError(
                     f"{self._owner} aims at the favourable decision, but the table declares none. "
-                    f"Pass favourable=... to Table.from_frame, or target=... here."
+                    f'Write favourable = ["..."] at the top of the schema file, or use --target; in Python, pass '
+                    f"favourable=... to Table.from_frame, or target=... here."
                 )
         aimed = np.isin(classes, decision.codes(as_labels(labels), "target"))
         return np.broadcast_to(aimed, (len(now), len(classes))).copy()
