@@ -4,7 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from countervail import data as data
-from countervail.core.errors import BudgetError, CountervailError, LedgerError, PrivacyWarning, SchemaError
+from countervail.core.errors import (
+    BudgetError,
+    CountervailError,
+    DataNotFoundError,
+    LedgerError,
+    ModelFileError,
+    ParameterError,
+    PrivacyWarning,
+    RefusedError,
+    SchemaError,
+)
 from countervail.core.explanation import Explanation, Explanations
 from countervail.core.guarantee import (
     AllOf,
@@ -70,6 +80,7 @@ __all__ = [
     "Column",
     "CountervailError",
     "DPTable",
+    "DataNotFoundError",
     "DifferentialInferenceTest",
     "DifferentialPrivacy",
     "Explanation",
@@ -81,13 +92,16 @@ __all__ = [
     "LDiversity",
     "Ledger",
     "LedgerError",
+    "ModelFileError",
     "Mondrian",
     "NoGuarantee",
     "NoisyCounterfactual",
+    "ParameterError",
     "Phrases",
     "PrivacyWarning",
     "PrivateHistograms",
     "PrivateNeighbours",
+    "RefusedError",
     "Region",
     "Regions",
     "Release",

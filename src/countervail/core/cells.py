@@ -39,6 +39,8 @@ def cell_text(cell: Any) -> str:
         return "{" + ", ".join(sorted(cell_text(v) for v in cell)) + "}"
     if is_missing(cell):
         return "missing"
+    if isinstance(cell, pd.Timestamp) and cell == cell.normalize():
+        return str(cell.date())
     return _point(float(cell)) if isinstance(cell, (float, np.floating)) else str(cell)
 
 

@@ -18,6 +18,7 @@ from countervail.core.protocols import Progress
 from countervail.core.table import Table
 from countervail.measure.private import answer_figures
 from countervail.model.paper import train_paper_model
+from countervail.model.train import training_labels
 from countervail.study.audit import audit_mechanism
 from countervail.study.mechanisms import MECHANISMS, Asked
 from countervail.study.plan import Cell, Plan
@@ -125,6 +126,7 @@ def _run_block(block: _Block) -> Iterator[tuple[Cell, CellResult]]:
 def _setting(plan: Plan, cell: Cell) -> _Setting:
     """70% of the rows for the mechanism, 20% to see how good the model is, and people out of the last 10%."""
     table = plan.tables[cell.table]
+    training_labels(table, "run")
     train, rest = table.split(test_size=0.3, random_state=cell.seed)
     test, asking = rest.split(test_size=1 / 3, random_state=cell.seed)
     kind: Any = cell.model
