@@ -85,3 +85,9 @@ def test_groups_that_do_not_fit_together_are_refused_without_their_values(stored
     with pytest.raises(cv.SchemaError, match=r"is damaged.*Groups.to_json\(\) wrote, unchanged") as caught:
         Groups.from_json(json.dumps({**stored, **change(stored)}))
     assert "Xanthippe" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["not json", "[]", '{"kind": "explanations", "version": 1}'])
+def test_explanations_are_read_from_whole_json_only(text):
+    with pytest.raises(cv.SchemaError, match=r"Explanations\.from_json"):
+        cv.Explanations.from_json(text)

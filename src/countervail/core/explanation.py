@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
+from countervail.core.json_data import json_object, whole_json
 from countervail.core.phrase import sentence
 from countervail.core.region import Regions
 from countervail.core.schema import Schema
@@ -187,24 +188,26 @@ class Explanations:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of :meth:`to_json`; the training table does not come along."""
-        data = json.loads(text)
+        owner, writer = "Explanations.from_json", "Explanations.to_json()"
+        data = json_object(text, "text", owner, writer)
         if data.get("kind") != "explanations" or data.get("version") != 1:
             raise SchemaError("This JSON does not hold explanations of version 1.")
-        return cls(
-            frame_from_json(data["factuals"]),
-            frame_from_json(data["counterfactuals"]),
-            pd.Series(data["status"], dtype=object),
-            pd.Series(data["before"], dtype=object),
-            pd.Series(data["after"], dtype=object),
-            Schema.from_dict(data["schema"]),
-            guarantee_from_dict(data["guarantee"]),
-            data["provenance"],
-            tuple(data["caveats"]),
-            np.array(data["query"], dtype=np.int64),
-            None if data["notes"] is None else tuple(data["notes"]),
-            None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
-            None if data["scores"] is None else frame_from_json(data["scores"]),
-        )
+        with whole_json("text", owner, writer):
+            return cls(
+                frame_from_json(data["factuals"]),
+                frame_from_json(data["counterfactuals"]),
+                pd.Series(data["status"], dtype=object),
+                pd.Series(data["before"], dtype=object),
+                pd.Series(data["after"], dtype=object),
+                Schema.from_dict(data["schema"]),
+                guarantee_from_dict(data["guarantee"]),
+                data["provenance"],
+                tuple(data["caveats"]),
+                np.array(data["query"], dtype=np.int64),
+                None if data["notes"] is None else tuple(data["notes"]),
+                None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
+                None if data["scores"] is None else frame_from_json(data["scores"]),
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: None if f.name == "audit" else getattr(self, f.name) for f in fields(self)}

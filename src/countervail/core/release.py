@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,9 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
-from countervail.core.errors import CountervailError, SchemaError
+from countervail.core.errors import SchemaError
 from countervail.core.files import write_frame
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
+from countervail.core.json_data import json_object, whole_json
 from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
@@ -158,31 +158,6 @@ class Release:
         notes = "".join(f"<p>{html.escape(text)}</p>" for text in (str(self.guarantee), *self.caveats))
         count = f"<p>{len(self):,} rows in {len(self.regions):,} classes</p>"
         return f"{notes}{count}<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def json_object(text: str, parameter: str, owner: str, writer: str) -> dict[str, Any]:
-    """A text that must hold one JSON object."""
-    try:
-        data = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        raise SchemaError(f"The '{parameter}' given to {owner} is no JSON object. Give what {writer} wrote.")
-    return data
-
-
-@contextmanager
-def whole_json(parameter: str, owner: str, writer: str) -> Iterator[None]:
-    """Whatever breaks while JSON data is taken apart means that some of it is missing or of another shape."""
-    try:
-        yield
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        if isinstance(error, CountervailError):
-            raise
-        raise SchemaError(
-            f"The '{parameter}' given to {owner} is damaged: a part is missing or of another shape. Give what {writer} "
-            f"wrote, unchanged."
-        ) from None
 
 
 def regions_to_json(regions: Regions) -> list[dict[str, Any]]:

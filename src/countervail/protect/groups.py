@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from countervail.core.conform import plain
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_text
+from countervail.core.json_data import json_object, whole_json
 from countervail.core.region import Range, Regions
-from countervail.core.release import json_object, regions_from_json, regions_to_json, whole_json
+from countervail.core.release import regions_from_json, regions_to_json
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
 
