@@ -15,6 +15,7 @@ from countervail.core.table import Table
 
 Ints = NDArray[np.int64]
 _BANDS = 4
+_TRIED = 200  # kinds that are looked at, from the most affected down
 
 
 def kinds_of_people(table: Table, rows: Ints, d_pp: NDArray[np.float64], shown: int = 8) -> list[Kind]:
@@ -31,23 +32,27 @@ def kinds_of_people(table: Table, rows: Ints, d_pp: NDArray[np.float64], shown: 
             codes, names = chosen[0]
             for other, more in chosen[1:]:
                 codes, names = codes * len(more) + other, [f"{a}, {b}" for a in names for b in more]
-            tested = np.bincount(codes[rows], minlength=len(names))
-            sums = np.bincount(codes[rows], d_pp, len(names))
+            mine = codes[rows]
+            tested = np.bincount(mine, minlength=len(names))
+            sums = np.bincount(mine, d_pp, len(names))
             people = np.bincount(codes, minlength=len(names))
             found += [
-                (-float(sums[kind] / tested[kind]), names[kind], int(people[kind]), int(kind), codes)
+                (-float(sums[kind] / tested[kind]), names[kind], int(people[kind]), int(kind), mine)
                 for kind in np.flatnonzero((tested >= FEW) & (sums > tested * d_pp.mean()))
             ]
     found.sort(key=lambda f: f[:2])
     told: list[Kind] = []
     part = np.zeros(len(rows), dtype=np.int64)
-    for _, who, n, kind, codes in found:
-        inside = codes[rows] == kind
+    for _, who, n, kind, tested_codes in found[:_TRIED]:
+        inside = tested_codes == kind
         # Means can be subtracted: whatever the kinds tell apart must be ten people again, or nobody.
-        finer = np.unique(2 * part + inside, return_inverse=True)[1]
-        if len(told) < shown and np.bincount(finer).min() >= FEW:
+        finer = 2 * part + inside
+        sizes = np.bincount(finer)
+        if (sizes[sizes > 0] >= FEW).all():
             told.append(Kind(who, n, mean_interval(d_pp[inside])))
-            part = finer
+            part = (np.cumsum(sizes > 0) - 1)[finer]
+        if len(told) == shown:
+            break
     return told
 
 
