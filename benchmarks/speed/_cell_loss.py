@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from countervail.protect._mondrian_cells import by_cell
-from countervail.protect._mondrian_relaxed import rows_loss
+from countervail.protect.mondrian.cells import by_cell
+from countervail.protect.mondrian.relaxed import rows_loss
 
 
 def ncp_of_cells(codes: Any, cell_of: Any, n_cells: int, data: Any) -> Any:

@@ -20,8 +20,8 @@ from _record import provenance
 
 import countervail as cv
 from countervail.core.stats import clopper_pearson, mean_interval
-from countervail.protect import _exact
-from countervail.protect._cfk_smallest import smallest_region
+from countervail.protect.cfk import exact
+from countervail.protect.cfk.smallest import smallest_region
 
 K = 10
 RESULT = Path(__file__).parents[1] / "results" / "cfk.json"
@@ -141,8 +141,8 @@ def confirm(s: Setting, protector: cv.CFK, sample: int) -> dict[str, int]:
     favourable = np.setdiff1d(np.flatnonzero(protector.desired_[explainer.decision_.train]), own)
     # Where the refused lead to fewer different counterfactuals, other favourable rows fill the sample up.
     distinct = np.concatenate([own, np.random.default_rng(0).permutation(favourable)])[: 2 * sample]
-    limits = _exact.Limits(K, protector.node_budget, protector.cell_budget)
-    solved = _exact.solve(
+    limits = exact.Limits(K, protector.node_budget, protector.cell_budget)
+    solved = exact.solve(
         protector.space_, protector.space_.row_codes[distinct], explainer.rows_[distinct], protector._favourable, limits
     )
     agreed = tried = 0

@@ -25,7 +25,7 @@ import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
 from countervail.core.rng import Words, generator  # noqa: E402
 from countervail.model import train_forest  # noqa: E402
-from countervail.protect._randomiser import Randomiser  # noqa: E402
+from countervail.protect.dp.randomiser import Randomiser  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "dp.json"
 SEED = 0

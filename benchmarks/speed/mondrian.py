@@ -29,10 +29,10 @@ from _record import ROOT, code, data_hash, versions
 from threadpoolctl import threadpool_limits
 
 import countervail as cv
-from countervail.protect._mondrian_codes import describe, encode
-from countervail.protect._mondrian_kernels import partition
-from countervail.protect._mondrian_route import as_one
-from countervail.protect._mondrian_rules import make_rules
+from countervail.protect.mondrian.columns import describe, encode
+from countervail.protect.mondrian.constraints import make_rules
+from countervail.protect.mondrian.grow import partition
+from countervail.protect.mondrian.route import as_one
 
 RESULTS = ROOT / "benchmarks" / "results" / "mondrian.json"
 K = 10

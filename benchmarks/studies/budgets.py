@@ -21,8 +21,8 @@ sys.path.insert(0, str(ROOT / "benchmarks" / "speed"))
 
 from _record import code, versions  # noqa: E402
 
-from countervail.core.composition import composed_epsilon  # noqa: E402
 from countervail.core.errors import CountervailError  # noqa: E402
+from countervail.core.guarantee.composition import composed_epsilon  # noqa: E402
 from countervail.ledger import Ledger  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"

@@ -22,9 +22,9 @@ import countervail as cv
 from countervail.core.encode import Encoder
 from countervail.core.loss import ncp as region_ncp
 from countervail.core.stats import mean_interval
-from countervail.protect._exact import Limits, solve
-from countervail.protect._grouping import boxes_of, form_groups
-from countervail.protect._space import Space
+from countervail.protect.cfk.exact import Limits, solve
+from countervail.protect.cfk.grouping import boxes_of, form_groups
+from countervail.protect.cfk.space import Space
 
 K = 10
 RESULT = Path(__file__).parents[1] / "results" / "groups.json"

@@ -22,9 +22,9 @@ from _peer import peer_python, run_peer
 from _record import code, data_hash, versions
 
 import countervail as cv
-from countervail.core.diversity import value_ranks
 from countervail.core.errors import ParameterError
 from countervail.core.files import write_frame
+from countervail.core.guarantee.diversity import value_ranks
 from countervail.core.published import PublishedFile, examine
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "mondrian_check.json"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countervail.core.budget import Budget
-from countervail.core.composition import plan_epsilon, zcdp_epsilon
 from countervail.core.errors import BudgetError, ParameterError
+from countervail.core.guarantee.budget import Budget
+from countervail.core.guarantee.composition import plan_epsilon, zcdp_epsilon
 from countervail.ledger.accounting import UNIT, Cost, charges, lanes, left_in_words, plus, room, share_spent
 
 ZERO = {"basic": (0, 0), "zcdp": (0,)}

@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 
 import countervail as cv
-from countervail.core.budget import Budget
-from countervail.core.composition import composed_epsilon, plan_epsilon, zcdp_epsilon
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
+from countervail.core.guarantee.budget import Budget
+from countervail.core.guarantee.composition import composed_epsilon, plan_epsilon, zcdp_epsilon
 from countervail.ledger import Cost, Ledger, Statement
 from countervail.ledger.accounting import charges, plus
 

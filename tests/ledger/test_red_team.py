@@ -128,7 +128,7 @@ def test_explainers_that_differ_far_down_a_list_are_two_questions():
 
 
 def _spelling_of(protector):
-    from countervail.protect._counted import _spelt
+    from countervail.protect.dp.budgeted import _spelt
 
     return _spelt({k: v for k, v in protector.get_params(deep=False).items() if k != "ledger"})
 

@@ -6,7 +6,7 @@ import pytest
 
 import countervail as cv
 from countervail.attack import Knowledge, Shallow
-from countervail.protect._patterns import Choice, compose
+from countervail.protect.patterns.compose import Choice, compose
 from countervail.rules import Inducer
 from countervail.rules.induce import inside_rule
 from countervail.rules.learning import value_table

@@ -5,8 +5,8 @@ from countervail.attack.base import Knowledge as Knowledge
 from countervail.attack.base import OracleAttack as OracleAttack
 from countervail.attack.base import ReleaseAttack as ReleaseAttack
 from countervail.attack.deep import Deep as Deep
-from countervail.attack.differential import DifferentialInferenceTest as DifferentialInferenceTest
-from countervail.attack.differential import DifferentialResult as DifferentialResult
+from countervail.attack.differential.test import DifferentialInferenceTest as DifferentialInferenceTest
+from countervail.attack.differential.test import DifferentialResult as DifferentialResult
 from countervail.attack.homogeneity import Homogeneity as Homogeneity
 from countervail.attack.intersection import Intersection as Intersection
 from countervail.attack.inversion import Inversion as Inversion

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from countervail.core.composition import composed_epsilon
 from countervail.core.errors import SchemaError
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee
+from countervail.core.guarantee.composition import composed_epsilon
 
 PRIVATE = ("private-neighbours", "noisy-counterfactual", "private-histograms", "dp-table")
 _DELTA = 1e-6

@@ -157,7 +157,7 @@ def _explainer(
 
     stored = None
     if groups is not None and groups.is_file():
-        from countervail.protect.groups import Groups
+        from countervail.protect.cfk.stored_groups import Groups
 
         stored = Groups.read(groups)
     return CFK(k=k, search=search.value, groups=stored, target=target, ledger=ledger)
@@ -197,7 +197,7 @@ def _shown_texts(table: Table, method: Method) -> list[str]:
 
 def _refused(table: Table, model: Any, target: Any) -> Any:
     """People of the data without a favourable decision; where none is declared, without the one that is aimed at."""
-    from countervail.core.decision import Decision
+    from countervail.model.decision import Decision
 
     decision = Decision(model, table, "explain")
     aimed = target in decision.classes or target not in ("favourable", "other")

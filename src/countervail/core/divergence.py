@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from countervail.core.conform import plain
-from countervail.core.diversity import value_ranks
 from countervail.core.errors import bad_parameter
+from countervail.core.guarantee.diversity import value_ranks
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
 

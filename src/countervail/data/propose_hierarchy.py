@@ -15,7 +15,7 @@ import pandas as pd
 from countervail.core.conform import plain
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.hierarchy import Hierarchy
-from countervail.core.hierarchy_rows import PERIODS, ROOT
+from countervail.core.hierarchy.rows import PERIODS, ROOT
 from countervail.core.schema import Column
 
 KINDS: Final = ("intervals", "quantiles", "dates", "prefixes", "order", "flat")

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from countervail.core.decision import Decision
 from countervail.core.encode import Encoder, Matrix, conform_rows, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.table import Rows, Table
+from countervail.model.decision import Decision
 
 
 class Explainer(BaseEstimator, ABC):

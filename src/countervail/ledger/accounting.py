@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from countervail.core.budget import Budget
-from countervail.core.composition import decimal
 from countervail.core.errors import BudgetError, bad_parameter
 from countervail.core.guarantee import Adjacency
+from countervail.core.guarantee.budget import Budget
+from countervail.core.guarantee.composition import decimal
 
 UNIT = 10**12  # of epsilon and rho
 DELTA_UNIT = 10**18

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from countervail.core.budget import Budget
 from countervail.core.errors import LedgerError
+from countervail.core.guarantee.budget import Budget
 from countervail.ledger.accounting import Used, lanes, left_in_words, share_spent
 from countervail.ledger.store import State, Store
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Self
 
-from countervail.core.budget import Budget, Composition
 from countervail.core.errors import BudgetError, LedgerError, RefusedError, bad_parameter
+from countervail.core.guarantee.budget import Budget, Composition
 from countervail.ledger.accounting import Cost, charges, left_in_words, plus, room
 from countervail.ledger.history import Entry, Statement, over_time, read_entries, state_of, verify
 from countervail.ledger.locked import lock, unlock

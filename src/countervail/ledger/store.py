@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from countervail.core.budget import Budget
 from countervail.core.errors import LedgerError
+from countervail.core.guarantee.budget import Budget
 from countervail.ledger.accounting import Used, lanes
 
 FORMAT = 1

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.decision import Decision
 from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, conform_rows
 from countervail.core.errors import bad_parameter
@@ -17,6 +16,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_json
 from countervail.core.table import Table
 from countervail.core.tuples import column_numbers, row_numbers
+from countervail.model.decision import Decision
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

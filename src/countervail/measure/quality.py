@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.cells import is_missing
-from countervail.core.decision import Decision
 from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, conform_rows
 from countervail.core.errors import SchemaError, bad_parameter
@@ -17,6 +16,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Table
 from countervail.measure._combinations import Combinations
+from countervail.model.decision import Decision
 
 Floats = NDArray[np.float64]
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core import loss
-from countervail.core.decision import Decision
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.rng import RandomState, generator
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
 from countervail.measure._combinations import Combinations
+from countervail.model.decision import Decision
 
 Floats = NDArray[np.float64]
 _CHUNK = 100_000  # combinations asked of the model at once

@@ -17,7 +17,7 @@ from countervail.measure.queries import query_error
 from countervail.measure.table import ncp, release_risk
 from countervail.measure.utility import Encoding, ModelUtility, model_utility
 from countervail.model.train import training_labels
-from countervail.protect.mondrian import Mondrian
+from countervail.protect.mondrian.mondrian import Mondrian
 
 _STRAIGHT = 0.05  # a curve that stays this near to its chord has no knee
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.attack._encodings import encode_axis, make_specs
+from countervail.attack.differential.encodings import encode_axis, make_specs
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.release import Release

@@ -3,10 +3,10 @@
 from countervail.protect import published as published
 from countervail.protect.base import ExplanationProtector as ExplanationProtector
 from countervail.protect.base import TableProtector as TableProtector
-from countervail.protect.cfk import CFK as CFK
-from countervail.protect.dp_table import DPTable as DPTable
-from countervail.protect.histograms import PrivateHistograms as PrivateHistograms
-from countervail.protect.k_common import KCommonPatterns as KCommonPatterns
-from countervail.protect.mondrian import Mondrian as Mondrian
-from countervail.protect.neighbours import PrivateNeighbours as PrivateNeighbours
-from countervail.protect.noisy import NoisyCounterfactual as NoisyCounterfactual
+from countervail.protect.cfk.cfk import CFK as CFK
+from countervail.protect.dp.histograms import PrivateHistograms as PrivateHistograms
+from countervail.protect.dp.neighbours import PrivateNeighbours as PrivateNeighbours
+from countervail.protect.dp.noisy import NoisyCounterfactual as NoisyCounterfactual
+from countervail.protect.dp.table import DPTable as DPTable
+from countervail.protect.mondrian.mondrian import Mondrian as Mondrian
+from countervail.protect.patterns.k_common import KCommonPatterns as KCommonPatterns

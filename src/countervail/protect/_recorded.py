@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from countervail.core.region import Regions
 from countervail.core.table import Table
 from countervail.ledger.ledger import Ledger
-from countervail.protect.groups import Groups, row_digests
+from countervail.protect.cfk.stored_groups import Groups, row_digests
 
 Ints = NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from countervail.attack.differential import DifferentialResult
+from countervail.attack.differential.test import DifferentialResult
 from countervail.report.figures import _PALETTE, INK, _canvas, to_svg
 from countervail.report.page import Fact, Page, Section
 

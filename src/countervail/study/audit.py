@@ -8,10 +8,10 @@ import numpy as np
 
 from countervail.core.encode import Encoder
 from countervail.core.errors import PrivacyWarning, bad_parameter
-from countervail.core.evidence import Evidence, epsilon_bound, numbered
+from countervail.core.guarantee.evidence import Evidence, epsilon_bound, numbered
 from countervail.core.rng import generator
 from countervail.core.table import Table
-from countervail.protect.published._columns import Columns
+from countervail.protect.published.columns import Columns
 from countervail.study import tiny
 from countervail.study.mechanisms import MECHANISMS, Asked
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countervail.core.decision import Decision
 from countervail.core.errors import PrivacyWarning, SchemaError, bad_parameter
 from countervail.core.protocols import Progress
 from countervail.core.table import Table
 from countervail.measure.private import answer_figures
+from countervail.model.decision import Decision
 from countervail.model.paper import train_paper_model
 from countervail.model.train import training_labels
 from countervail.study.audit import audit_mechanism

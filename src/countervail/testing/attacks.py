@@ -14,7 +14,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.table import Table
 from countervail.explain.nice import NICE
-from countervail.protect.cfk import CFK
+from countervail.protect.cfk.cfk import CFK
 from countervail.testing.tables import small_model, small_table
 
 Check = Callable[[Any], None]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from countervail.core.errors import bad_parameter
-from countervail.core.evidence import Evidence, epsilon_bound, numbered
+from countervail.core.guarantee.evidence import Evidence, epsilon_bound, numbered
 
 T = TypeVar("T")
 

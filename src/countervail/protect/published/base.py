@@ -20,15 +20,15 @@ from countervail.core.protocols import Progress
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.explain.nice import NICE
-from countervail.protect._private import (
+from countervail.protect.base import ExplanationProtector, check_unchanged, frozen
+from countervail.protect.dp.base import (
     SEEDED,
     blanked,
     check_epsilon,
     check_table,
     made_by,
 )
-from countervail.protect.base import ExplanationProtector, check_unchanged, frozen
-from countervail.protect.published._columns import Columns, distinct_rows
+from countervail.protect.published.columns import Columns, distinct_rows
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from countervail.core.errors import bad_parameter
-from countervail.core.grid import Grid
 from countervail.core.rng import RandomState
 from countervail.core.schema import Schema
 from countervail.core.table import Table
-from countervail.protect._private import check_count
+from countervail.protect.dp.base import check_count
+from countervail.protect.dp.grid import Grid
 from countervail.protect.published.base import Answers, Asked, PublishedExplainer
 
 
@@ -108,7 +108,7 @@ class DPGAN(PublishedExplainer):
             raise bad_parameter(self._owner, "delta", "strictly between 0 and 1", self.delta)
 
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
-        from countervail.protect.published._gan import Settings, synthesise
+        from countervail.protect.published.gan_training import Settings, synthesise
 
         grid = Grid.of(table, self._owner, self.missing)
         settings = Settings(float(self.epsilon), float(self.delta), int(self.steps), int(self.batch))

@@ -12,9 +12,9 @@ from countervail.core.encode import Matrix
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
-from countervail.protect._private import check_count
-from countervail.protect.published._columns import distinct_rows
+from countervail.protect.dp.base import check_count
 from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+from countervail.protect.published.columns import distinct_rows
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -10,8 +10,8 @@ from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
-from countervail.protect.published._columns import Columns
 from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+from countervail.protect.published.columns import Columns
 
 RESPONSES = ("kept", "swapped")
 

@@ -1,0 +1,1 @@
+"""Differential inference testing: what depends on one person's record."""

@@ -1,0 +1,214 @@
+"""The general path: release, encode, learn and predict, once with a person and once without."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.naive_bayes import BernoulliNB
+
+from countervail.attack._released import plain_axis
+from countervail.attack.differential.encodings import Spec, encode_axis
+from countervail.core.divergence import Distance
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.region import Axis
+from countervail.core.release import Release
+from countervail.core.table import Table
+from countervail.core.tuples import row_numbers
+
+Floats = NDArray[np.float64]
+OWNER = "DifferentialInferenceTest"
+_CELLS = 100_000
+_ROUNDING = 1e-9
+
+
+def release_of(anonymiser: Any, table: Table, seed: int | None) -> Release:
+    """Run a protector afresh, or call a function."""
+    if hasattr(anonymiser, "fit") and hasattr(anonymiser, "protect"):
+        protector = unrecorded(anonymiser)
+        if seed is not None and "random_state" in protector.get_params():
+            protector.set_params(random_state=seed)
+        made = protector.fit(table).protect(table)
+    else:
+        made = anonymiser(table)
+    if not isinstance(made, Release):
+        must = "a table protector, or a function from a Table to a Release"
+        raise bad_parameter(OWNER, "anonymiser", must, f"something that gives {type(made).__name__}")
+    return made
+
+
+def unrecorded(protector: Any) -> Any:
+    """A fresh copy that counts in no ledger: what a test releases to itself never leaves."""
+    given = protector.get_params(deep=False)
+    return type(protector)(**{**given, "ledger": None}) if "ledger" in given else clone(protector)
+
+
+def most_likely(p: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The value predicted: the first of those that are equally likely but for rounding."""
+    best: NDArray[np.intp] = (p >= p.max(axis=-1, keepdims=True) - _ROUNDING).argmax(axis=-1)
+    return best
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Published:
+    """A release as a learner reads it: cells of the quasi-identifiers, and the sensitive value of each row."""
+
+    axes: tuple[tuple[Axis, NDArray[np.int64] | None], ...]
+    secret: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, release: Release, names: Sequence[str], sensitive: str, values: tuple[Any, ...]) -> Published:
+        """Read a release; rows whose sensitive value the table never had are an error of the anonymiser."""
+        held = {a.name: a for a in release.regions.axes}
+        axes: list[tuple[Axis, NDArray[np.int64] | None]] = []
+        for name in names:
+            if name in held:
+                axes.append((held[name], release.groups))
+            elif name in release.others.columns:
+                axes.append((plain_axis(release.others[name], name, release.schema), None))
+            else:
+                raise SchemaError(f"The release lacks the quasi-identifier '{name}', which the test needs.")
+        return cls(tuple(axes), secret_codes(release.column(sensitive), values))
+
+    def features(self, person: pd.DataFrame, specs: Sequence[Spec]) -> tuple[Floats, Floats]:
+        """Row x feature, and the person's own features."""
+        blocks, own = [], []
+        for (axis, groups), spec in zip(self.axes, specs):
+            cells, mine = encode_axis(axis, person[axis.name], spec)
+            blocks.append(cells if groups is None else cells[groups])
+            own.append(mine)
+        return np.concatenate(blocks, axis=1), np.concatenate(own)
+
+    def counted(self, person: pd.DataFrame, specs: Sequence[Spec]) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
+        """Rows that are equal in features and sensitive value once, with their number; and the person's features."""
+        blocks, keys, own = [], [self.secret], []
+        for (axis, groups), spec in zip(self.axes, specs):
+            cells, mine = encode_axis(axis, person[axis.name], spec)
+            distinct, which = _distinct(cells)
+            blocks.append(distinct)
+            keys.append(which if groups is None else which[groups])
+            own.append(mine)
+        shape = (int(self.secret.max()) + 1, *map(len, blocks))
+        if np.prod(shape, dtype=float) <= _CELLS:  # few kinds of rows: count them without sorting
+            times = np.bincount(np.ravel_multi_index(keys, shape), minlength=int(np.prod(shape)))
+            kinds = np.flatnonzero(times)
+            secret, *places = np.unravel_index(kinds, shape)
+            times = times[kinds]
+        else:
+            _, first, times = np.unique(row_numbers(keys), return_index=True, return_counts=True)
+            secret, *places = (key[first] for key in keys)
+        features = np.concatenate([block[place] for block, place in zip(blocks, places)], axis=1)
+        return features, secret, times.astype(float), np.concatenate(own)
+
+
+def _distinct(cells: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    """The different rows, and which of them each row is."""
+    if cells.shape[1] == 1:
+        values, which = np.unique(cells[:, 0], return_inverse=True)
+        return values[:, None], which
+    rows, which = np.unique(cells, axis=0, return_inverse=True)
+    return rows, which.ravel()
+
+
+def secret_codes(column: pd.Series, values: tuple[Any, ...]) -> NDArray[np.int64]:
+    """Each row's place among the sensitive values."""
+    codes, kinds = pd.factorize(column, use_na_sentinel=False)
+    place = {v: i for i, v in enumerate(values)}
+    found = np.array([place.get(None if pd.isna(v) else v, -1) for v in kinds], dtype=np.int64)
+    if (found < 0).any():
+        raise SchemaError(f"The release holds values of '{column.name}' that the table does not have.")
+    return found[codes]
+
+
+def trained(
+    learner: Any, features: Floats, secret: NDArray[np.int64], seed: int | None, weight: Floats | None = None
+) -> Any:
+    """A fresh copy of the learner, fitted."""
+    model = clone(learner)
+    if seed is not None and "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    with warnings.catch_warnings():
+        # Said once per person, and meant for somebody who chose the classes: they are the table's.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        return model.fit(features, secret) if weight is None else model.fit(features, secret, sample_weight=weight)
+
+
+def predicted(model: Any, own: Floats, n: int) -> Floats:
+    """The model's distribution over all n sensitive values; those it never saw have none."""
+    out = np.zeros(n)
+    out[np.asarray(model.classes_, dtype=np.intp)] = model.predict_proba(own[None, :])[0]
+    return out
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Job:
+    """Everything that testing one person takes."""
+
+    table: Table
+    anonymiser: Any
+    learner: Any
+    sensitive: str
+    values: tuple[Any, ...]
+    specs: tuple[Spec, ...]
+    distance: Distance
+    random: bool  # whether anonymiser or learner draw lots
+    whole: Published | None  # the release of the whole table, where it is always the same
+    model: Any  # and what is learnt from it, where that does not depend on the person
+
+    def test(self, row: int, seeds: NDArray[np.int64]) -> Floats:
+        """Distance, changed prediction and control distance (figure x repetition) of one person."""
+        others = np.delete(np.arange(len(self.table)), row)
+        person, rest = self.table.frame.iloc[[row]], self.table.take(others)
+        out = np.full((3, len(seeds)), np.nan)
+        for r, line in enumerate(seeds):
+            first, second, third = (int(s) if self.random else None for s in line)
+            with_her = self._infer(person, self.whole or self._published(self.table, first), first, self.model)
+            without = self._infer(person, self._published(rest, second), second, None)
+            out[0, r] = self.distance(with_her[None, :], without[None, :])[0]
+            out[1, r] = float(most_likely(with_her) != most_likely(without))
+            if self.random:
+                again = self._infer(person, self.whole or self._published(self.table, third), third, None)
+                out[2, r] = self.distance(with_her[None, :], again[None, :])[0]
+        return out
+
+    def compare(self, row: int, whole: Published, without: Published) -> Floats:
+        """The same of two given releases."""
+        person = self.table.frame.iloc[[row]]
+        a, b = (self._infer(person, p, None, None) for p in (whole, without))
+        return np.array(
+            [[self.distance(a[None, :], b[None, :])[0]], [float(most_likely(a) != most_likely(b))], [np.nan]]
+        )
+
+    def _published(self, table: Table, seed: int | None) -> Published:
+        names = [s.column.name for s in self.specs]
+        return Published.of(release_of(self.anonymiser, table, seed), names, self.sensitive, self.values)
+
+    def _infer(self, person: pd.DataFrame, release: Published, seed: int | None, model: Any) -> Floats:
+        if model is None and type(self.learner) is BernoulliNB:  # it only counts: equal rows may go in once
+            features, secret, weight, own = release.counted(person, self.specs)
+            return predicted(trained(self.learner, features, secret, seed, weight), own, len(self.values))
+        features, own = release.features(person, self.specs)
+        if model is None:
+            model = trained(self.learner, features, release.secret, seed)
+        return predicted(model, own, len(self.values))
+
+
+def run_batch(job: Job, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> Floats:
+    """Several people, one after the other (person x figure x repetition)."""
+    return np.stack([job.test(int(i), s) for i, s in zip(rows, seeds)])
+
+
+def always_the_same(anonymiser: Any, table: Table) -> Release | None:
+    """The release of the table, if two runs give the same rows in whatever order; None if they differ."""
+    a, b = (release_of(anonymiser, table, seed) for seed in (1, 2))
+    frames = [r.to_text_frame().astype(str) for r in (a, b)]
+    if list(frames[0].columns) != list(frames[1].columns) or len(a) != len(b):
+        return None
+    hashes = [np.sort(pd.util.hash_pandas_object(f, index=False).to_numpy()) for f in frames]
+    return a if bool((hashes[0] == hashes[1]).all()) else None

@@ -1,0 +1,391 @@
+"""Guarantees: promises computed from parameters alone, that name their adversary and can try to refute themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from countervail.core.errors import bad_parameter
+from countervail.core.guarantee.budget import Budget
+from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
+from countervail.core.guarantee.evidence import rerun_evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from countervail.core.region import Regions
+    from countervail.core.schema import Schema
+    from countervail.core.table import Table
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Against = Literal["register", "algorithm"]
+ADVERSARIES: dict[str, str] = {
+    "register": "someone who holds a register of everybody's quasi-identifiers and sees the release",
+    "algorithm": "someone who holds a register of everybody's quasi-identifiers, the model, our code and its settings, "
+    "and asks without limit",
+}
+
+
+class Published(Protocol):
+    """What a refutation looks at: the regions that left."""
+
+    @property
+    def regions(self) -> Regions: ...
+
+
+@runtime_checkable
+class PublishedTable(Protocol):
+    """Rows that left: which of them share their published quasi-identifiers, and their other columns."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def classes(self) -> Ints: ...
+
+    def column(self, name: str) -> pd.Series: ...
+
+
+Again = Callable[["Table"], Published]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """A promise. `refute` gives a reason why it does not hold, or None when it found none."""
+
+    proof: ClassVar[str | None] = None
+
+    def __str__(self) -> str:
+        return f"{self.claim} against {self.adversary}."
+
+    def over(self, answers: int) -> Guarantee:
+        """The promise for this many answers together."""
+        return self
+
+    @property
+    def adversary(self) -> str | None:
+        """Whom the promise withstands, in words."""
+        return ADVERSARIES.get(getattr(self, "against", ""))
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words, without its adversary."""
+        return "nothing"
+
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which classes of equal published quasi-identifiers break the promise, counted on the rows alone."""
+        return np.zeros(int(release.classes().max(initial=-1)) + 1, dtype=bool)
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """What is broken in the published rows alone, in words that name nobody; None when nothing is."""
+        if not isinstance(release, PublishedTable):
+            return None
+        failing = self.failing(release)
+        return f"{int(failing.sum())} of {len(failing)} classes break {self.claim}" if failing.any() else None
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """Try to show that the promise is broken."""
+        return self.recount(release)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promise as plain JSON data."""
+        return {"promise": type(self).__name__, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class NoGuarantee(Guarantee):
+    """Nothing is promised, and `why`."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"No privacy guarantee: {self.why}."
+
+
+@dataclass(frozen=True, slots=True)
+class KAnonymity(Guarantee):
+    """At least `k` people of the table share every released combination of quasi-identifiers."""
+
+    k: int
+    against: Against = "register"
+
+    def __post_init__(self) -> None:
+        _check_against("KAnonymity", self.against)
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        return f"{self.k}-anonymity"
+
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes have fewer than k rows."""
+        return np.bincount(release.classes()) < self.k
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """Count the rows of each class that left, then the people in each region."""
+        if (broken := self.recount(release)) is not None:
+            return broken
+        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
+            return f"the regions name {len(missing)} column(s) that the table does not have"
+        counts = release.regions.count(table.frame)
+        short = int((counts < self.k).sum())
+        if short:
+            return f"{short} of {len(counts)} regions hold fewer than k={self.k} people; the least holds {counts.min()}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class KCommonality(Guarantee):
+    """At least `k` people of the table fit every released pattern (or rule); these overlap: it is no k-anonymity."""
+
+    k: int
+    of: str = "pattern"
+    against: Against = "register"
+    proof: ClassVar[str | None] = "docs/decisions/k-commonality.md"
+
+    def __post_init__(self) -> None:
+        _check_against("KCommonality", self.against)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.claim} against {self.adversary}: every {self.of} fits at least {self.k} people. "
+            f"{self.of.capitalize()}s overlap: what several of them have in common may fit fewer."
+        )
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        return f"{self.k}-commonality"
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """Count the people who fit each pattern, in every column that it names."""
+        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
+            return f"the {self.of}s name {len(missing)} column(s) that the table does not have"
+        counts = release.regions.count(table.frame)
+        short = int((counts < self.k).sum())
+        if short:
+            least = int(counts.min())
+            return f"{short} of {len(counts)} {self.of}s fit fewer than k={self.k} people; the least fits {least}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LDiversity(Guarantee):
+    """Every released combination of quasi-identifiers leaves at least `l` values of a column well represented."""
+
+    l: float  # noqa: E741 -- the name the literature uses
+    kind: str = "distinct"
+    sensitive: str = ""
+    c: float | None = None
+    against: Against = "register"
+
+    def __post_init__(self) -> None:
+        _check_against("LDiversity", self.against)
+        if self.kind not in DIVERSITIES:
+            raise bad_parameter("LDiversity", "kind", f"one of {DIVERSITIES}", self.kind)
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        size = f"({self.c:g}, {self.l:g})" if self.kind == "recursive" else f"{self.l:g}"
+        return f"{self.kind} {size}-diversity of '{self.sensitive}'"
+
+    def reached(self, release: PublishedTable) -> Floats:
+        """The l (for "recursive", the c) of each published class."""
+        return Tally.of(release.classes(), release.column(self.sensitive)).reached(self.kind, self.l)
+
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes fall short of l."""
+        reached = self.reached(release)
+        if self.kind == "recursive":
+            return ~(reached < (np.inf if self.c is None else self.c))
+        return reached < self.l * (1 - SLACK)
+
+
+@dataclass(frozen=True, slots=True)
+class TCloseness(Guarantee):
+    """In every released combination the values of a column are distributed within `t` of the whole release.
+
+    `tree` holds the hierarchy behind the "hierarchical" ground distance: one line per value, up to the root.
+    """
+
+    t: float
+    ground: str = "equal"
+    sensitive: str = ""
+    against: Against = "register"
+    tree: tuple[tuple[str, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        _check_against("TCloseness", self.against)
+        if self.ground not in GROUNDS:
+            raise bad_parameter("TCloseness", "ground", f"one of {GROUNDS}", self.ground)
+        if self.tree is not None:
+            object.__setattr__(self, "tree", tuple(tuple(row) for row in self.tree))
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        return f"{self.t:g}-closeness ({self.ground} distance) of '{self.sensitive}'"
+
+    def reached(self, release: PublishedTable) -> Floats:
+        """The distance of each published class from all of them together."""
+        tally = Tally.of(release.classes(), release.column(self.sensitive))
+        return tally.distances(self.ground, release.schema[self.sensitive], self.tree)
+
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes are farther away than t."""
+        return self.reached(release) > self.t + SLACK
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Guarantee):
+    """Several promises at once; each keeps its own adversary."""
+
+    parts: tuple[Guarantee, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise bad_parameter("AllOf", "parts", "at least one promise", "none")
+
+    def __str__(self) -> str:
+        if self.adversary is None:
+            return " ".join(str(part) for part in self.parts)
+        return f"{self.claim} against {self.adversary}."
+
+    @property
+    def claim(self) -> str:
+        """The promises in a few words."""
+        words = [part.claim for part in self.parts]
+        return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+    @property
+    def adversary(self) -> str | None:
+        """Whom all of them withstand, where that is one and the same."""
+        named = {part.adversary for part in self.parts}
+        return named.pop() if len(named) == 1 else None
+
+    def failing(self, release: PublishedTable) -> Flags:
+        """Which published classes break any of the promises."""
+        failing: Flags = np.logical_or.reduce([part.failing(release) for part in self.parts])
+        return failing
+
+    def recount(self, release: Published | PublishedTable) -> str | None:
+        """The first promise that the published rows break."""
+        return next((b for b in (part.recount(release) for part in self.parts) if b is not None), None)
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """The first promise that is refuted."""
+        return next((b for b in (part.refute(release, table, again) for part in self.parts) if b is not None), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promises as plain JSON data."""
+        return {"promise": "AllOf", "parts": [part.to_dict() for part in self.parts]}
+
+
+_LEDGER_PAGE = "docs/decisions/ledger.md"
+Adjacency = Literal["replace-one", "add-remove", "both"]
+ADJACENCIES: dict[str, str] = {
+    "replace-one": "one record is another (the number of records is public)",
+    "add-remove": "one record is there or not",
+    "both": "one record is there, is not, or is another",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentialPrivacy(Guarantee):
+    """Whatever is seen is at most e**epsilon times as likely whether one record is the one it is or not.
+
+    `epsilon` holds for one answer; `answers` of them add up to `total`. `answers=None`: any number of answers, because
+    all come from one noisy draw, and only another draw costs again. The model is taken as public: what it has
+    memorised itself is not covered. `budget` is the most that all answers about the same people may ever cost, where
+    a ledger sees to it.
+    """
+
+    epsilon: float
+    answers: int | None = 1
+    adjacency: Adjacency = "both"
+    page: str = ""
+    budget: Budget | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.budget, Mapping):
+            object.__setattr__(self, "budget", Budget(**self.budget))
+        if not 0 < self.epsilon < np.inf:
+            raise bad_parameter("DifferentialPrivacy", "epsilon", "a number above 0", self.epsilon)
+        if self.adjacency not in ADJACENCIES:
+            raise bad_parameter("DifferentialPrivacy", "adjacency", f"one of {list(ADJACENCIES)}", self.adjacency)
+
+    def __str__(self) -> str:
+        page = f" Proof: {self.page}." if self.page else ""
+        return f"{self.claim} against {self.adversary}.{page} {self._others}"
+
+    @property
+    def _others(self) -> str:
+        """What is promised about all the other answers."""
+        if self.budget is None:
+            return "No ledger counts other answers about the same people: they add to this."
+        return (
+            f"A ledger keeps all answers about '{self.budget.dataset}' ever given within {self.budget.claim} "
+            f"({ADJACENCIES[self.budget.adjacency]}). Proof: {_LEDGER_PAGE}."
+        )
+
+    @property
+    def proof(self) -> str | None:  # type: ignore[override]
+        """The page that proves the promise."""
+        return self.page or None
+
+    @property
+    def total(self) -> float:
+        """What all these answers cost together."""
+        return self.epsilon * (1 if self.answers is None else self.answers)
+
+    @property
+    def claim(self) -> str:
+        """The promise in a few words."""
+        spent = f"epsilon = {self.epsilon:g} for any number of answers from one draw"
+        if self.answers is not None:
+            many = f", {self.answers:,} answers, {self.total:g} in total" if self.answers != 1 else ""
+            spent = f"epsilon = {self.epsilon:g} for each answer{many}"
+        return f"Differential privacy ({spent}; {ADJACENCIES[self.adjacency]}), given a public model,"
+
+    @property
+    def adversary(self) -> str:
+        """Whom the promise withstands, in words."""
+        return "someone who knows every other record, the model, our code and its settings, and sees all of it"
+
+    def over(self, answers: int) -> Guarantee:
+        """The promise for this many answers together: each costs, unless all come from one draw."""
+        return self if self.answers is None else replace(self, answers=answers)
+
+    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+        """Run it again on the table and on a neighbour, and compare how often the first answer comes."""
+        if again is None:
+            return None
+        found = rerun_evidence(release, table, again)
+        return (
+            f"reruns on a neighbouring table prove more than was promised: {found}"
+            if found.refutes(self.epsilon)
+            else None
+        )
+
+
+def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
+    """The inverse of :meth:`Guarantee.to_dict`."""
+    kinds = {c.__name__: c for c in Guarantee.__subclasses__()}
+    fields = {k: v for k, v in data.items() if k != "promise"}
+    if data.get("promise") not in kinds:
+        raise bad_parameter("guarantee_from_dict", "promise", f"one of {sorted(kinds)}", data.get("promise"))
+    if data["promise"] == "AllOf":
+        return AllOf(tuple(guarantee_from_dict(part) for part in fields["parts"]))
+    return kinds[data["promise"]](**fields)
+
+
+def _check_against(owner: str, against: str) -> None:
+    if against not in ADVERSARIES:
+        raise bad_parameter(owner, "against", f"one of {list(ADVERSARIES)}", against)

@@ -1,0 +1,1 @@
+"""CF-K: counterfactuals whose quasi-identifiers at least k people share."""

@@ -1,0 +1,223 @@
+"""Before the search: distances, an upper bound, and the tuples that matter (see regions for the arrays)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from countervail.protect.cfk.regions import Bools, Codes, Floats, Ints, _inside, _point_region, _widening_forbidden
+
+GREEDY_TUPLES = 300
+GREEDY_TUPLES_WIDE = 3000
+DISTANCE_BINS = 2048
+
+
+@njit(cache=True, nogil=True)
+def _own_tuple(tuples: Codes, centre: Ints) -> int:
+    """Index of the centre's tuple by bisection, or -1."""
+    first, last = 0, tuples.shape[0] - 1
+    while first <= last:
+        middle: int = (first + last) // 2
+        order = 0
+        for j in range(tuples.shape[1]):
+            if tuples[middle, j] != centre[j]:
+                order = -1 if tuples[middle, j] < centre[j] else 1
+                break
+        if order == 0:
+            return middle
+        if order < 0:
+            first = middle + 1
+        else:
+            last = middle - 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _step_costs(interval: Bools, sizes: Ints, positions: Floats, unit: Floats, centre: Ints) -> Floats:
+    """Cost, per attribute and code, of a region that holds the centre and this code."""
+    costs = np.zeros(positions.shape)
+    for j in range(interval.shape[0]):
+        for v in range(sizes[j]):
+            if interval[j]:
+                costs[j, v] = unit[j] * abs(positions[j, v] - positions[j, centre[j]])
+            elif v != centre[j]:
+                costs[j, v] = 2.0 * unit[j]
+    return costs
+
+
+@njit(cache=True, nogil=True)
+def _distances(tuples: Codes, costs: Floats) -> Floats:
+    distance = np.empty(tuples.shape[0])
+    for t in range(tuples.shape[0]):
+        total = 0.0
+        for j in range(tuples.shape[1]):
+            total += costs[j, tuples[t, j]]
+        distance[t] = total
+    return distance
+
+
+@njit(cache=True, nogil=True)
+def _ranking(values: Floats) -> Ints:
+    # The one sort of this module: each further kind and type costs a second of compilation.
+    return np.argsort(values, kind="mergesort")
+
+
+@njit(cache=True, nogil=True)
+def _kth_distance(distance: Floats, counts: Ints, k: int) -> float:
+    """Distance within which there are k rows, inf if there are fewer."""
+    rows = 0
+    for x in _ranking(distance):
+        rows += counts[x]
+        if rows >= k:
+            reached: float = distance[x]
+            return reached
+    return np.inf
+
+
+@njit(cache=True, nogil=True)
+def _nearest(distance: Floats, counts: Ints, longest: float, atleast: int, k: int) -> Ints:
+    """Nearest tuples, at least `atleast` of them with at least k rows where they exist, in table order."""
+    scale = (DISTANCE_BINS - 1) / longest if longest > 0.0 else 0.0
+    in_bin = np.zeros(DISTANCE_BINS, np.int64)
+    rows_in_bin = np.zeros(DISTANCE_BINS, np.int64)
+    for t in range(distance.shape[0]):
+        b = int(distance[t] * scale)
+        in_bin[b] += 1
+        rows_in_bin[b] += counts[t]
+    last, found, rows = -1, 0, 0
+    while last < DISTANCE_BINS - 1 and (found < atleast or rows < k):
+        last += 1
+        found += in_bin[last]
+        rows += rows_in_bin[last]
+    near = np.empty(found, np.int64)
+    found = 0
+    for t in range(distance.shape[0]):
+        if int(distance[t] * scale) <= last:
+            near[found] = t
+            found += 1
+    if found <= 2 * atleast:
+        return near
+    by_distance = _ranking(distance[near])
+    found, rows = 0, 0
+    while found < near.shape[0] and (found < atleast or rows < k):
+        rows += counts[near[by_distance[found]]]
+        found += 1
+    kept = np.zeros(near.shape[0], np.bool_)
+    for x in range(found):
+        kept[by_distance[x]] = True
+    return near[kept]
+
+
+@njit(cache=True, nogil=True)
+def _update_extra(
+    extra: Floats,
+    cells: Codes,
+    listed: Ints,
+    j: int,
+    is_interval: bool,
+    positions: Floats,
+    unit: float,
+    low: int,
+    high: int,
+    member: Bools,
+    width: int,
+) -> None:
+    """Refresh what the listed tuples' values of attribute j would add to the cost of the region."""
+    for t in listed:
+        v = cells[t, j]
+        if member[v]:
+            extra[v] = 0.0
+        elif is_interval:
+            extra[v] = unit * max(positions[low] - positions[v], positions[v] - positions[high])
+        else:
+            extra[v] = unit if width > 1 else 2.0 * unit
+
+
+@njit(cache=True, nogil=True)
+def _greedy(
+    cells: Codes,
+    counts: Ints,
+    interval: Bools,
+    positions: Floats,
+    unit: Floats,
+    centre: Ints,
+    k: int,
+    forbidden: Ints,
+    costs: Floats,
+) -> tuple[bool, Ints, Ints, Bools]:
+    """Widen by the tuple that adds least to the cost until k rows fit; False if that comes to an end."""
+    q = centre.shape[0]
+    low, high, member = _point_region(centre, positions.shape[1])
+    width = np.ones(q, np.int64)
+    extra = costs.copy()
+    outside = np.arange(cells.shape[0])
+    left, rows = cells.shape[0], 0
+    while True:
+        best, chosen, kept = np.inf, -1, 0
+        for x in range(left):
+            t = outside[x]
+            added = 0.0
+            for j in range(q):
+                added += extra[j, cells[t, j]]
+            if added == 0.0 and _inside(cells[t], interval, low, high, member):
+                rows += counts[t]
+                continue
+            outside[kept] = t
+            if added < best:
+                best, chosen = added, kept
+            kept += 1
+        left = kept
+        if rows >= k:
+            return True, low, high, member
+        if chosen < 0:
+            return False, low, high, member
+        t = outside[chosen]
+        if _widening_forbidden(cells[t], interval, low, high, member, forbidden):
+            # A larger region cannot take this tuple either.
+            left -= 1
+            for x in range(chosen, left):
+                outside[x] = outside[x + 1]
+            continue
+        for j in range(q):
+            v = cells[t, j]
+            if member[j, v]:
+                continue
+            member[j, v] = True
+            width[j] += 1
+            while interval[j] and v < low[j]:
+                low[j] -= 1
+                member[j, low[j]] = True
+            while interval[j] and v > high[j]:
+                high[j] += 1
+                member[j, high[j]] = True
+            _update_extra(
+                extra[j],
+                cells,
+                outside[:left],
+                j,
+                interval[j],
+                positions[j],
+                unit[j],
+                low[j],
+                high[j],
+                member[j],
+                width[j],
+            )
+
+
+@njit(cache=True, nogil=True)
+def _reachable(
+    tuples: Codes, distance: Floats, limit: float, interval: Bools, centre: Ints, values: int, forbidden: Ints
+) -> Ints:
+    """Tuples nearer than `limit` that a region without forbidden cells can hold together with the centre."""
+    low, high, member = _point_region(centre, values)
+    found = 0
+    for t in range(distance.shape[0]):
+        found += distance[t] < limit
+    reach = np.empty(found, np.int64)
+    found = 0
+    for t in range(distance.shape[0]):
+        if distance[t] < limit and not _widening_forbidden(tuples[t], interval, low, high, member, forbidden):
+            reach[found] = t
+            found += 1
+    return reach[:found]

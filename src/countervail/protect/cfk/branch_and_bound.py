@@ -1,0 +1,345 @@
+"""The search: branch and bound over one attribute after the other (see compact for the codes)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from countervail.protect.cfk.bounds import _kth_distance, _ranking
+from countervail.protect.cfk.compact import _Local
+from countervail.protect.cfk.regions import TOLERANCE, Bools, Codes, Floats, Ints
+
+# A node stands for this many tuple visits, so that a node budget bounds the time whatever the size of the table.
+VISITS_PER_NODE = 256
+
+
+class _Frames(NamedTuple):
+    """What the depth-first search knows at each level."""
+
+    tuples: Codes  # (q, n) tuples still in play, and how many
+    n_tuples: Ints
+    active: Codes  # (q, F) forbidden cells inside the levels above, and how many
+    n_active: Ints
+    spent: Floats  # cost of the levels above
+    value: Ints  # (q, W) values in play; of a set without the centre's, commonest first
+    n_value: Ints
+    rows: Ints  # (q, W + 1) running sum of the rows of `value`
+    own: Ints  # interval: index of the centre in `value`; set: rows with the centre's value
+    step: Ints  # (q, W) interval: next upper end of each lower end; set: indices of the values chosen
+    width: Ints  # set: how many are chosen besides the centre's, -1 before the first choice
+    low: Ints
+    high: Ints
+    chosen: Bools  # (q, W)
+
+
+@njit(cache=True, nogil=True)
+def _first_frame(p: _Local) -> _Frames:
+    q, n = p.codes.shape
+    cells, values = p.forbidden.shape[0], p.names.shape[1]
+    frames = _Frames(
+        np.empty((q, n), np.int32),
+        np.zeros(q, np.int64),
+        np.empty((q, cells), np.int32),
+        np.zeros(q, np.int64),
+        np.zeros(q),
+        np.empty((q, values), np.int64),
+        np.zeros(q, np.int64),
+        np.zeros((q, values + 1), np.int64),
+        np.zeros(q, np.int64),
+        np.empty((q, values), np.int64),
+        np.zeros(q, np.int64),
+        p.centre.copy(),
+        p.centre.copy(),
+        np.zeros((q, values), np.bool_),
+    )
+    for x in range(n):
+        frames.tuples[0, x] = x
+    for x in range(cells):
+        frames.active[0, x] = x
+    frames.n_tuples[0], frames.n_active[0] = n, cells
+    return frames
+
+
+@njit(cache=True, nogil=True)
+def _histogram(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
+    for v in range(p.sizes[level]):
+        rows[v] = 0
+    for x in range(f.n_tuples[level]):
+        t = f.tuples[level, x]
+        rows[p.codes[level, t]] += p.counts[t]
+
+
+@njit(cache=True, nogil=True)
+def _open_interval(p: _Local, f: _Frames, level: int, k: int, rows: Ints) -> None:
+    """Set every lower end to the first upper end that leaves k rows."""
+    n = 0
+    for v in range(p.sizes[level]):
+        if v == p.centre[level]:
+            f.own[level] = n
+        elif rows[v] == 0:
+            continue
+        f.value[level, n] = v
+        f.rows[level, n + 1] = f.rows[level, n] + rows[v]
+        n += 1
+    f.n_value[level] = n
+    upper = n
+    # Lower ends from the outermost: the further out, the sooner k rows are reached.
+    for a in range(f.own[level], -1, -1):
+        while upper > f.own[level] and f.rows[level, upper] - f.rows[level, a] >= k:
+            upper -= 1
+        f.step[level, a] = upper
+    if p.unit[level] == 0.0 and f.n_active[level] == 0:
+        # Free and harmless: the whole range is as good as any part of it.
+        for a in range(f.own[level] + 1):
+            f.step[level, a] = n - 1 if a == 0 else n
+
+
+@njit(cache=True, nogil=True)
+def _open_set(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
+    n = 0
+    for v in range(p.sizes[level]):
+        if rows[v] > 0 and v != p.centre[level]:
+            f.step[level, n] = v
+            n += 1
+    rarity = np.empty(n)
+    for i in range(n):
+        rarity[i] = -rows[f.step[level, i]]
+    commonest = _ranking(rarity)
+    for i in range(n):
+        f.value[level, i] = f.step[level, commonest[i]]
+        f.rows[level, i + 1] = f.rows[level, i] + rows[f.value[level, i]]
+    f.n_value[level], f.own[level], f.width[level] = n, rows[p.centre[level]], -1
+    if p.unit[level] == 0.0 and f.n_active[level] == 0 and n > 0:
+        # As for intervals; the last choice of n - 1 values is followed by the choice of all.
+        f.width[level] = n - 1
+        for i in range(n - 1):
+            f.step[level, i] = i + 1
+
+
+@njit(cache=True, nogil=True)
+def _cheapest_interval(p: _Local, f: _Frames, level: int) -> tuple[float, int]:
+    """Cost of the cheapest interval not tried yet, and the index of its lower end (-1 if none is left)."""
+    best, lower = np.inf, -1
+    for a in range(f.own[level] + 1):
+        b = f.step[level, a]
+        if b < f.n_value[level]:
+            length = p.positions[level, f.value[level, b]] - p.positions[level, f.value[level, a]]
+            if length < best:
+                best, lower = length, a
+    return f.spent[level] + p.unit[level] * best if lower >= 0 else np.inf, lower
+
+
+@njit(cache=True, nogil=True)
+def _set_cost(p: _Local, f: _Frames, level: int) -> float:
+    width = f.width[level]
+    if width > f.n_value[level]:
+        return np.inf
+    cost: float = f.spent[level] + (p.unit[level] * (width + 1) if width > 0 else 0.0)
+    return cost
+
+
+@njit(cache=True, nogil=True)
+def _advance_set(f: _Frames, level: int, k: int) -> None:
+    """Next choice of values with k rows: by size, then in the order of `value`; too wide a width if none is left."""
+    step, rows, n, width = f.step[level], f.rows[level], f.n_value[level], f.width[level]
+    kept = f.own[level]
+    for i in range(width):
+        kept += rows[step[i] + 1] - rows[step[i]]
+    for i in range(width - 1, -1, -1):
+        kept -= rows[step[i] + 1] - rows[step[i]]
+        first = step[i] + 1
+        last = first + width - i
+        # Values come commonest first: if the next ones in line are too few rows, so are all later ones.
+        if last <= n and kept + rows[last] - rows[first] >= k:
+            for x in range(i, width):
+                step[x] = first + x - i
+            return
+    for wider in range(width + 1, n + 1):
+        if f.own[level] + rows[wider] >= k:
+            for x in range(wider):
+                step[x] = x
+            f.width[level] = wider
+            return
+    f.width[level] = n + 1
+
+
+@njit(cache=True, nogil=True)
+def _take(p: _Local, f: _Frames, level: int, k: int, limit: float) -> float:
+    """Move to the next choice at this level; its cost so far, or inf if no choice below `limit` is left."""
+    if p.interval[level]:
+        cost, lower = _cheapest_interval(p, f, level)
+        if cost < limit:
+            f.low[level] = f.value[level, lower]
+            f.high[level] = f.value[level, f.step[level, lower]]
+            f.step[level, lower] += 1
+            return cost
+        return np.inf
+    _advance_set(f, level, k)
+    cost = _set_cost(p, f, level)
+    if cost < limit:
+        for v in range(p.sizes[level]):
+            f.chosen[level, v] = False
+        f.chosen[level, p.centre[level]] = True
+        for i in range(f.width[level]):
+            f.chosen[level, f.value[level, f.step[level, i]]] = True
+        return cost
+    return np.inf
+
+
+@njit(cache=True, nogil=True)
+def _descend(p: _Local, f: _Frames, level: int, cost: float, k: int, limit: float, seen: Bools) -> bool:
+    """Fill the next level for the choice made at this one; False if it cannot lead to a region below `limit`."""
+    low, high, is_interval = f.low[level], f.high[level], p.interval[level]
+    chosen, codes, rest = f.chosen[level], p.codes[level], p.rest[level + 1]
+    source, target = f.tuples[level], f.tuples[level + 1]
+    for v in range(p.sizes[level]):
+        seen[v] = False
+    kept, rows, room = 0, 0, limit - cost
+    for x in range(f.n_tuples[level]):
+        t = source[x]
+        v = codes[t]
+        if ((low <= v <= high) if is_interval else chosen[v]) and rest[t] < room:
+            target[kept] = t
+            kept += 1
+            rows += p.counts[t]
+            seen[v] = True
+    if rows < k:
+        return False
+    # A choice wider than the tuples it keeps costs no less than a narrower one, which is tried as well.
+    seen[p.centre[level]] = True
+    if is_interval:
+        if not (seen[low] and seen[high]):
+            return False
+    else:
+        for i in range(f.width[level]):
+            if not seen[f.value[level, f.step[level, i]]]:
+                return False
+    active = 0
+    for x in range(f.n_active[level]):
+        c = f.active[level, x]
+        v = p.forbidden[c, level]
+        if (low <= v <= high) if is_interval else chosen[v]:
+            if p.settled[c] <= level:
+                return False
+            f.active[level + 1, active] = c
+            active += 1
+    f.n_tuples[level + 1], f.n_active[level + 1], f.spent[level + 1] = kept, active, cost
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _close_interval(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
+    """Cheapest interval of the last level, if below `limit`: two pointers around the centre."""
+    level = p.order.shape[0] - 1
+    centre, places = p.centre[level], p.positions[level]
+    least, most = 0, p.sizes[level] - 1
+    for x in range(f.n_active[level]):
+        v = p.forbidden[f.active[level, x], level]
+        if v < centre:
+            least = max(least, v + 1)
+        else:
+            most = min(most, v - 1)
+    best, spent, unit = limit, f.spent[level], p.unit[level]
+    low, high, inside = centre, centre, rows[centre]
+    while inside < k and high < most:
+        high += 1
+        inside += rows[high]
+    while True:
+        while high > centre and inside - rows[high] >= k:
+            inside -= rows[high]
+            high -= 1
+        cost = spent + unit * (places[high] - places[low])
+        if inside >= k and cost < best:
+            best, f.low[level], f.high[level] = cost, low, high
+        low -= 1
+        if low < least or spent + unit * (places[centre] - places[low]) >= best:
+            return best if best < limit else np.inf
+        inside += rows[low]
+
+
+@njit(cache=True, nogil=True)
+def _close_set(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
+    """Smallest value set of the last level, if below `limit`: the commonest values first."""
+    level = p.order.shape[0] - 1
+    chosen = f.chosen[level]
+    for v in range(p.sizes[level]):
+        chosen[v] = False
+    chosen[p.centre[level]] = True
+    inside, values, cost = rows[p.centre[level]], 1, f.spent[level]
+    rows[p.centre[level]] = 0
+    for x in range(f.n_active[level]):
+        rows[p.forbidden[f.active[level, x], level]] = 0
+    while inside < k and cost < limit:
+        v = 0
+        for w in range(1, p.sizes[level]):
+            if rows[w] > rows[v]:
+                v = w
+        if rows[v] == 0:
+            return np.inf
+        inside += rows[v]
+        rows[v] = 0
+        chosen[v] = True
+        values += 1
+        cost = f.spent[level] + p.unit[level] * values
+    return cost if cost < limit else np.inf
+
+
+@njit(cache=True, nogil=True)
+def _close(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
+    if p.interval[p.order.shape[0] - 1]:
+        return _close_interval(p, f, k, limit, rows)
+    return _close_set(p, f, k, limit, rows)
+
+
+@njit(cache=True, nogil=True)
+def _open_bound(p: _Local, f: _Frames, level: int, k: int) -> float:
+    """Lower bound over all choices not tried yet, at this level and those above."""
+    bound = np.inf
+    for i in range(level + 1):
+        cost = _cheapest_interval(p, f, i)[0] if p.interval[i] else _set_cost(p, f, i)
+        tuples = f.tuples[i, : f.n_tuples[i]]
+        counts = p.counts[tuples]
+        here = f.spent[i] + _kth_distance(p.rest[i][tuples], counts, k)
+        bound = min(bound, max(here, cost + _kth_distance(p.rest[i + 1][tuples], counts, k)))
+    return bound
+
+
+@njit(cache=True, nogil=True)
+def _search(p: _Local, k: int, upper: float, node_budget: int) -> tuple[float, Ints, Ints, Bools, int, float]:
+    """Cheapest region below `upper` (cost inf: none found), nodes spent, lower bound on what was not tried."""
+    f = _first_frame(p)
+    last = p.order.shape[0] - 1
+    low, high, chosen = f.low.copy(), f.high.copy(), f.chosen.copy()
+    rows, seen = np.zeros(p.names.shape[1], np.int64), np.zeros(p.names.shape[1], np.bool_)
+    found, limit = np.inf, upper - TOLERANCE
+    # numba would compile the helpers twice for a literal 0.
+    level, nodes, entering = int(np.int64(0)), 0, True
+    while level >= 0:
+        if entering:
+            entering = False
+            nodes += 1 + (f.n_tuples[level] + p.sizes[level]) // VISITS_PER_NODE
+            _histogram(p, f, level, rows)
+            if level == last:
+                cost = _close(p, f, k, limit, rows)
+                if cost < limit:
+                    found, limit = cost, cost - TOLERANCE
+                    low, high, chosen = f.low.copy(), f.high.copy(), f.chosen.copy()
+                level -= 1
+                continue
+            if p.interval[level]:
+                _open_interval(p, f, level, k, rows)
+            else:
+                _open_set(p, f, level, rows)
+        if nodes >= node_budget:
+            return found, low, high, chosen, nodes, _open_bound(p, f, level, k)
+        cost = _take(p, f, level, k, limit)
+        if cost < limit:
+            nodes += 1 + (f.n_tuples[level] + p.sizes[level]) // VISITS_PER_NODE
+            if _descend(p, f, level, cost, k, limit, seen):
+                level += 1
+                entering = True
+        else:
+            level -= 1
+    return found, low, high, chosen, nodes, np.inf

@@ -1,0 +1,1 @@
+"""Differentially private explanations and tables."""

@@ -1,0 +1,144 @@
+"""PrivateHistograms: one noisy release of counts, from which every query is answered for free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from countervail.core.encode import Matrix
+from countervail.core.errors import bad_parameter
+from countervail.core.guarantee import DifferentialPrivacy
+from countervail.core.rng import RandomState, Words, generator
+from countervail.core.table import Table
+from countervail.ledger.codec import pack, unpack
+from countervail.ledger.ledger import Ledger
+from countervail.protect.dp.base import Asked, PrivateExplainer, check_count
+from countervail.protect.dp.budgeted import cost_of, spelling
+from countervail.protect.dp.grid import Ints
+from countervail.protect.dp.histogram_noise import noisy_counts
+from countervail.protect.dp.pool import Records
+
+_SENSITIVITY = {"replace-one": 2, "add-remove": 1}
+
+
+class PrivateHistograms(PrivateExplainer):
+    """Counterfactuals from noisy counts of each column's values per decision; the budget is spent once, at fit.
+
+    Parameters
+    ----------
+    epsilon : float
+        What the counts cost, all together. Answers cost nothing more; another `fit` costs again, unless a ledger
+        keeps the counts.
+    adjacency : {"replace-one", "add-remove"}
+        What the promise is about: one record is another, or is there at all. The second takes half the noise.
+    neighbours : int
+        How many made-up records stand behind an answer.
+    records : int
+        How many made-up records are drawn from the noisy counts of each decision, column by column.
+    split, missing, target, random_state, ledger
+        As for :class:`PrivateNeighbours`.
+
+    Notes
+    -----
+    *Threat model*: as for :class:`PrivateNeighbours`, and the adversary may ask without limit. Columns are drawn
+    independently, so answers are less plausible than noisy neighbours at a large epsilon. A pickle holds the noisy
+    counts and not the table.
+
+    References
+    ----------
+    Proof, and what it replaces: docs/decisions/dp-histograms.md. Noise: OpenDP's discrete Laplace.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> e = cv.PrivateHistograms(epsilon=1.0).fit(small_table(), small_model).explain(small_table(3))
+    >>> e.guarantee.answers is None, e.guarantee.total
+    (True, 1.0)
+    """
+
+    name: ClassVar[str] = "private-histograms"
+    keeps_draw: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        adjacency: Literal["replace-one", "add-remove"] = "replace-one",
+        neighbours: int = 20,
+        records: int = 1000,
+        split: Mapping[str, float] | None = None,
+        missing: Sequence[str] = (),
+        target: Any = "favourable",
+        random_state: RandomState = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.neighbours = neighbours
+        self.records = records
+        self.split = split
+        self.missing = missing
+        self.target = target
+        self.random_state = random_state
+        self.ledger = ledger
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(records=100), cls(records=100, adjacency="add-remove"), cls(records=100, random_state=0)]
+
+    def _promise(self) -> DifferentialPrivacy:
+        return DifferentialPrivacy(float(self.epsilon), None, self.adjacency, "docs/decisions/dp-histograms.md")
+
+    def _check_parameters(self) -> None:
+        if self.adjacency not in _SENSITIVITY:
+            raise bad_parameter("PrivateHistograms", "adjacency", f"one of {list(_SENSITIVITY)}", self.adjacency)
+        check_count("PrivateHistograms", "neighbours", self.neighbours)
+        check_count("PrivateHistograms", "records", self.records)
+
+    def _learn(self, table: Table, model: Any, codes: Ints) -> None:
+        public = self.public_
+        rng = generator(self.random_state)
+        if self.ledger is None:
+            self.histograms_ = self._noisy(codes, rng)
+        else:
+            # What is made of the counts later does not matter to them: other answers from them cost nothing.
+            named = {"epsilon": self.epsilon, "adjacency": self.adjacency}
+            request = spelling(named, self.shares_, public.grid, public)
+            cost = cost_of(self._promise())
+            self.histograms_ = unpack(self.ledger.once(request, cost, self.name, lambda: pack(self._noisy(codes, rng))))
+        # From here on only the noisy counts are looked at.
+        drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
+        self.records_ = Records.of(drawn, public.classes_of(drawn), public.grid.default)
+
+    def _noisy(self, codes: Ints, rng: np.random.Generator) -> list[Ints]:
+        """Noisy counts, column by column: decision x position."""
+        public, out = self.public_, []
+        classes = public.classes_of(codes)
+        for j, (size, share) in enumerate(zip(public.grid.sizes, self.shares_)):
+            counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
+            np.add.at(counts, (classes, codes[:, j]), 1)
+            budget = Fraction(float(self.epsilon)) * share
+            out.append(noisy_counts(counts, _SENSITIVITY[self.adjacency], budget, self._seed(rng)))
+        return out
+
+    def _seed(self, rng: np.random.Generator) -> RandomState:
+        return None if self.random_state is None else rng
+
+    def _made_up(self, klass: int, rng: np.random.Generator) -> Ints:
+        """Records drawn column by column from the noisy counts of one decision."""
+        columns = []
+        for noisy in self.histograms_:
+            weights = np.maximum(noisy[klass], 0).astype(float)
+            total = weights.sum()
+            p = weights / total if total > 0 else np.full(len(weights), 1 / len(weights))
+            columns.append(rng.choice(len(weights), size=int(self.records), p=p))
+        return np.column_stack(columns).astype(np.int64)
+
+    def _answer(self, asked: Asked, words: Words) -> Matrix:
+        pool = self.records_.nearest(asked.distances, asked.wanted, int(self.neighbours))
+        return self._searched(asked, pool, np.ones(pool.shape, dtype=bool))

@@ -1,0 +1,156 @@
+"""NoisyCounterfactual: noise on every column of somebody else's counterfactual."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from countervail.core.encode import Matrix
+from countervail.core.errors import bad_parameter
+from countervail.core.guarantee import DifferentialPrivacy
+from countervail.core.rng import RandomState, Words
+from countervail.core.schema import Schema
+from countervail.core.table import Table
+from countervail.explain.base import Explainer
+from countervail.explain.nice import NICE
+from countervail.ledger.ledger import Ledger
+from countervail.protect.dp.base import Asked, PrivateExplainer
+from countervail.protect.dp.grid import Ints
+from countervail.protect.dp.randomiser import Randomiser
+
+_SCALE = 1 << 60
+_RETRIED = "Answers were drawn again until valid: how long that took must not be visible to the asker."
+
+
+class NoisyCounterfactual(PrivateExplainer):
+    """Differentially private counterfactuals: any explainer's answer, with noise on every column.
+
+    Parameters
+    ----------
+    epsilon : float
+        What each draw of noise costs.
+    explainer : Explainer, optional
+        Makes the counterfactuals; by default NICE towards `target` with the sparsity reward. Whatever it does, only
+        its noisy answer leaves; where it has none, or fails, a public record takes its place.
+    stop : float, optional
+        Draw again until the decision is the wanted one, giving up after each failure with this probability. An
+        answer then costs twice epsilon, and its time must stay hidden. By default there is one draw.
+    split, missing, target, random_state, ledger
+        As for :class:`PrivateNeighbours`.
+
+    Notes
+    -----
+    *Threat model*: as for :class:`PrivateNeighbours`. All columns are noisy, not only those that the explainer
+    changed: which ones it changed would tell whose record it looked at.
+
+    References
+    ----------
+    Proof, and how it differs from the published mechanisms: docs/decisions/dp-noisy.md.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> from countervail.testing import small_model, small_table
+    >>> e = cv.NoisyCounterfactual(epsilon=5.0).fit(small_table(), small_model).explain(small_table(3))
+    >>> e.guarantee.epsilon
+    5.0
+    """
+
+    name: ClassVar[str] = "noisy-counterfactual"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        explainer: Explainer | None = None,
+        stop: float | None = None,
+        split: Mapping[str, float] | None = None,
+        missing: Sequence[str] = (),
+        target: Any = "favourable",
+        random_state: RandomState = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.explainer = explainer
+        self.stop = stop
+        self.split = split
+        self.missing = missing
+        self.target = target
+        self.random_state = random_state
+        self.ledger = ledger
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(), cls(epsilon=5.0, stop=0.05), cls(random_state=0)]
+
+    def _promise(self) -> DifferentialPrivacy:
+        cost = float(self.epsilon) * (1 if self.stop is None else 2)
+        return DifferentialPrivacy(cost, page="docs/decisions/dp-noisy.md")
+
+    def _check_parameters(self) -> None:
+        if self.explainer is not None and not isinstance(self.explainer, Explainer):
+            must = "an explainer with plain counterfactuals, such as NICE()"
+            raise bad_parameter("NoisyCounterfactual", "explainer", must, type(self.explainer).__name__)
+        if self.stop is not None and not 0 < self.stop <= 1:
+            raise bad_parameter("NoisyCounterfactual", "stop", "None, or above 0 and at most 1", self.stop)
+
+    def _learn(self, table: Table, model: Any, codes: Ints) -> None:
+        grid = self.public_.grid
+        self.randomiser_ = Randomiser.over(grid, [Fraction(float(self.epsilon)) * s for s in self.shares_])
+        # The explainer gets the records as they lie on the grid, in public dtypes: what it refuses to read at query
+        # time then depends on the declaration, not on somebody's missing value.
+        frame = grid.frame(codes).assign(**{str(table.target.name): table.target.to_numpy(copy=True)})
+        kept = tuple(c for c in table.schema if c.role != "identifier")
+        given = self.explainer if self.explainer is not None else self._default()
+        clone(given).fit(self.public_.probe, model)  # what is wrong with the explainer itself shows here
+        try:
+            self.explainer_ = clone(given).fit(Table(frame, Schema(kept, table.schema.favourable)), model)
+        except Exception:  # noqa: BLE001 -- this failure may depend on the table, so it must not show
+            self.explainer_ = None
+
+    def _default(self) -> NICE:
+        reward: Any = "sparsity" if self.public_.decision.has_scores else "none"
+        return NICE(reward, target=self.target)
+
+    def _answer(self, asked: Asked, words: Words) -> Matrix:
+        true = self._inner(asked.frame)
+        numbers, columns = self.public_.grid.numbers(), np.arange(true.shape[1])
+        cells = np.empty(asked.x.shape)
+        open_ = np.arange(len(true))
+        while len(open_):
+            cells[open_] = numbers[columns, self.randomiser_.draw(true[open_], words)]
+            if self.stop is None:
+                break
+            again = ~self._judge(asked)(cells[open_], open_)[0]
+            gives_up = (words.draw(len(open_)) >> np.uint64(4)).astype(np.int64) < int(
+                Fraction(float(self.stop)) * _SCALE
+            )
+            open_ = open_[again & ~gives_up]
+        return cells
+
+    def _inner(self, frame: pd.DataFrame) -> Ints:
+        """The explainer's counterfactuals on the grid; a public record for each that it does not give."""
+        grid = self.public_.grid
+        out = np.tile(grid.default, (len(frame), 1))
+        if self.explainer_ is None:
+            return out
+        frame = frame.reset_index(drop=True)
+        try:
+            answers = self.explainer_.explain(frame)
+            first = np.unique(np.asarray(answers.query), return_index=True)[1]
+            found = np.flatnonzero(answers.found[first])
+            if len(found):
+                out[found] = grid.codes(answers.counterfactuals.iloc[first[found]])
+        except Exception:  # noqa: BLE001 -- whether it fails may depend on the table, so failing must not show
+            if len(frame) > 1:
+                return np.concatenate([self._inner(frame.iloc[[i]]) for i in range(len(frame))])
+        return out
+
+    def _caveats(self) -> tuple[str, ...]:
+        return (*super()._caveats(), *((_RETRIED,) if self.stop is not None else ()))

@@ -1,0 +1,207 @@
+"""DPTable: a noisy copy of a table, from which anything may be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from countervail.core.errors import bad_parameter
+from countervail.core.explanation import Explanations
+from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
+from countervail.core.region import Regions
+from countervail.core.release import Release
+from countervail.core.rng import RandomState, Words
+from countervail.core.schema import Schema
+from countervail.core.table import Rows, Table
+from countervail.explain.base import Explainer
+from countervail.explain.nice import NICE
+from countervail.ledger.codec import pack, unpack
+from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect.base import TableProtector, check_unchanged, frozen, held, settled
+from countervail.protect.dp.base import SEEDED, check_epsilon, check_table, made_by, shares
+from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
+from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.public import Public, public_target
+from countervail.protect.dp.randomiser import Randomiser, choose
+
+_NOISY = "The rows are noisy: that several of them agree says nothing about how many people do."
+
+
+class DPTable(TableProtector):
+    """A differentially private table: noise on every feature of every row, rows shuffled, all else left out.
+
+    Parameters
+    ----------
+    epsilon : float
+        What the table costs: the budget of each record, shared by its columns.
+    split : mapping, optional
+        Weight of each column in the budget; equal by default.
+    missing : list of str
+        Ordinal and categorical columns in which "missing" is a public level of its own; elsewhere a missing value
+        counts as the middle level, or the first label.
+    random_state : int, optional
+        For tests only: a seeded table promises nothing, and says so.
+    ledger : Ledger, optional
+        Counts the draw against a budget for these people and keeps it: another fit with the same settings gives the
+        same noisy table again, at no cost, even if the table has changed (name another edition to draw anew).
+
+    Notes
+    -----
+    *Threat model*: someone who knows every other record, the domains and this code, and does whatever he likes with
+    the released table. The number of rows is public. The noise is drawn once, at `fit`: another fit costs again,
+    unless a ledger keeps the draw.
+
+    References
+    ----------
+    Proof: docs/decisions/dp-table.md.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> from countervail.testing import small_table
+    >>> table = small_table()
+    >>> release = cv.DPTable(epsilon=1.0).fit(table).protect(table)
+    >>> len(release) == len(table), "id" in release.to_frame(), "ok" in release.to_frame()
+    (True, False, False)
+    """
+
+    name: ClassVar[str] = "dp-table"
+    keeps_rows: ClassVar[bool] = False
+    draws_noise: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        split: Mapping[str, float] | None = None,
+        missing: Sequence[str] = (),
+        random_state: RandomState = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.split = split
+        self.missing = missing
+        self.random_state = random_state
+        self.ledger = ledger
+
+    def fit(self, table: Table) -> Self:
+        """Draw the noisy table. The draw is kept: releasing it again costs nothing, fitting again does."""
+        if hasattr(self, "table_"):
+            del self.table_  # a fit that fails leaves nothing to ask
+        check_epsilon(self.epsilon, self._owner)
+        check_ledger(self.ledger, self._owner, self.random_state)
+        check_table(table, self._owner)
+        given = frozen(self)
+        self._learn(table)
+        self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), settled(self, given)
+        return self
+
+    def protect(self, rows: Rows) -> Release:
+        """The noisy copy of the fitted table; always the same draw (a pickle holds nothing else of the table)."""
+        return held(self)._released(rows)
+
+    def _released(self, rows: Rows) -> Release:
+        check_is_fitted(self, "table_")
+        check_unchanged(self)
+        if self.table_ is not None and rows is not self.table_:
+            hint = "Fit to the rows that are to be protected: each draw of noise costs the budget."
+            raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
+        schema = Schema(tuple(c for c in self.schema_ if c.name in self.noisy_.columns))
+        return Release(
+            Regions((), len(self.noisy_)),
+            np.arange(len(self.noisy_)),
+            self.noisy_.copy(),
+            schema,
+            self.guarantee(),
+            made_by(self),
+            (_NOISY, *self._caveats()),
+            audit=self.table_,
+        )
+
+    def labelled(self, model: Any) -> Table:
+        """The noisy rows with the model's decisions about them as target: a table for any explainer."""
+        return held(self)._labelled(model)
+
+    def _labelled(self, model: Any) -> Table:
+        check_is_fitted(self, "table_")
+        check_unchanged(self)
+        schema = self.schema_
+        public = self._public(model)
+        kept = tuple(c for c in schema if c.role != "identifier")
+        target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
+        return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(kept, schema.favourable))
+
+    def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
+        """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
+        return held(self)._explained(rows, model, explainer)
+
+    def _explained(self, rows: Rows, model: Any, explainer: Explainer | None) -> Explanations:
+        public = self._public(model)
+        reward: Any = "sparsity" if public.decision.has_scores else "none"
+        inner = clone(explainer) if explainer is not None else NICE(reward, target="favourable")
+        answers = inner.fit(self._labelled(model), model).explain(public.queries(rows)[1])
+        return replace(
+            answers,
+            guarantee=self.guarantee(),
+            provenance=made_by(self) | {"explainer": dict(answers.provenance)},
+            caveats=(*answers.caveats, *self._caveats()),
+            audit=self.table_,
+        )
+
+    def guarantee(self) -> Guarantee:
+        """What is promised; a function of the parameters alone, never of the data."""
+        if self.random_state is not None:
+            return NoGuarantee("the noise was seeded")
+        return promised(self._promise(), self.ledger)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(), cls(random_state=0)]
+
+    def _learn(self, table: Table) -> None:
+        self.grid_ = Grid.of(table, self._owner, self.missing)
+        parts = shares(table.schema.features, self.split, self._owner)
+        budget = [Fraction(float(self.epsilon)) * s for s in parts]
+        randomiser = Randomiser.over(self.grid_, budget)
+        if self.ledger is None:
+            noisy = self._noisy(table, randomiser)
+        else:
+            request = spelling(self.get_params(deep=False), parts, self.grid_)
+            cost = cost_of(self._promise())
+            kept = self.ledger.once(request, cost, self.name, lambda: pack([self._noisy(table, randomiser)]))
+            noisy = unpack(kept)[0]
+        self.noisy_ = self.grid_.frame(noisy.astype(np.int64))
+
+    def _noisy(self, table: Table, randomiser: Randomiser) -> NDArray[np.int32]:
+        """The one draw: noisy positions of every row, in an order that tells nothing."""
+        words = Words(self.random_state)
+        noisy = randomiser.draw(self.grid_.codes(table.features), words)
+        shuffled: NDArray[np.int32] = noisy[choose(1, len(noisy), len(noisy), words)[0]].astype(np.int32)
+        return shuffled
+
+    def _promise(self) -> DifferentialPrivacy:
+        return DifferentialPrivacy(float(self.epsilon), None, "replace-one", "docs/decisions/dp-table.md")
+
+    def _caveats(self) -> tuple[str, ...]:
+        return (*((SEEDED,) if self.random_state is not None else ()), *beside(self.ledger))
+
+    def _public(self, model: Any) -> Public:
+        return Public.of(self.grid_, self.schema_, model, self._owner)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        if "table_" in state:
+            state["table_"] = None
+        return state
+
+    def _assign(self, frame: pd.DataFrame | None) -> NoReturn:
+        raise NotImplementedError("a noisy table has no classes of equal rows")

@@ -1,0 +1,1 @@
+"""Mondrian: tables cut into classes that at least k people share."""

@@ -1,0 +1,216 @@
+"""The cut tree: reusable on new rows, and as JSON. It holds cut points and category names, no rows and no counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.errors import SchemaError
+from countervail.core.region import Regions
+from countervail.core.release import regions_from_json, regions_to_json
+from countervail.protect.mondrian.columns import Quasi, place_values, stacked
+from countervail.protect.mondrian.constraints import ORDERED, Floats, Ints
+from countervail.protect.mondrian.grow import CUT_MISSING, CUT_ORDERED, Tree
+from countervail.protect.mondrian.labels import unseen_values
+from countervail.protect.mondrian.route import walk
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Axis:
+    """How the tree reads one column: by cut points (numbers, or ranks of `values`), or by values and their groups."""
+
+    name: str
+    cuts: Floats | None
+    values: tuple[Any, ...] | None
+    missing: bool
+    above: Ints | None = None
+
+    def codes(self, column: pd.Series) -> Ints:
+        """What the cuts compare; -1 for a value that the tree does not know."""
+        holes = column.isna().to_numpy()
+        if self.cuts is None:
+            values = self.values or ()
+            codes = place_values(column, values)
+            last = values.index(None) if self.missing else -1
+        else:
+            codes, unknown = self._ordered(column)
+            codes[unknown] = -1
+            last = len(self.cuts) + 1
+        codes[holes] = last if self.missing else -1
+        return codes
+
+    def _ordered(self, column: pd.Series) -> tuple[Ints, Any]:
+        assert self.cuts is not None
+        if self.values is None:
+            numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+            unknown = np.isnan(numbers)
+        else:
+            numbers = place_values(column, self.values).astype(float)
+            unknown = numbers < 0
+        return np.searchsorted(self.cuts, numbers, side="left").astype(np.int32), unknown
+
+    def to_dict(self) -> dict[str, Any]:
+        """The axis as plain JSON data."""
+        return {
+            "name": self.name,
+            "cuts": None if self.cuts is None else self.cuts.tolist(),
+            "values": None if self.values is None else list(self.values),
+            "missing": self.missing,
+            "above": None if self.above is None else self.above.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`."""
+        return cls(
+            data["name"],
+            None if data["cuts"] is None else np.array(data["cuts"], dtype=float),
+            None if data["values"] is None else tuple(data["values"]),
+            data["missing"],
+            None if data["above"] is None else np.array(data["above"], np.int32),
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Branch:
+    """The cuts of the whole table, or of one class of it; its cells are numbered from `first` on."""
+
+    value: Any
+    first: int
+    nodes: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CutTree:
+    """The cuts and the labels of their cells. `cells` sends rows down; `to_json` stores it.
+
+    It is a function of the quasi-identifiers (of `by` and the sensitive column too, where those took part): cut points,
+    category names and labels. Who may not see the release should not see the tree.
+    """
+
+    axes: tuple[Axis, ...]
+    branches: tuple[Branch, ...]
+    regions: Regions
+    by: str | None = None
+
+    @classmethod
+    def of(cls, quasi: Sequence[Quasi], branches: Sequence[Branch], regions: Regions, by: str | None) -> Self:
+        """From what the kernels found: thresholds become cut points halfway between neighbouring values."""
+        axes, trees = [], [b.nodes for b in branches]
+        for j, q in enumerate(quasi):
+            if q.kind == ORDERED:
+                axis, trees = _ordered_axis(q, j, trees)
+            elif q.hierarchy is None:
+                axis = Axis(q.column.name, None, tuple(q.known), q.missing)
+            else:
+                # The table's values (and missing) keep their codes; those that only the hierarchy knows come after.
+                known = [*q.known, *unseen_values(q)]
+                axis = Axis(q.column.name, None, tuple(known), q.missing, _known_groups(q, known))
+            axes.append(axis)
+        renewed = tuple(Branch(b.value, b.first, t) for b, t in zip(branches, trees))
+        return cls(tuple(axes), renewed, regions, by)
+
+    def __len__(self) -> int:
+        return len(self.regions)
+
+    def __repr__(self) -> str:
+        return f"CutTree({len(self)} cells; {', '.join(a.name for a in self.axes)})"
+
+    def cells(self, frame: pd.DataFrame) -> Ints:
+        """The cell of each row; -1 where a cut meets a category that it has not seen."""
+        codes = np.column_stack([axis.codes(frame[axis.name]) for axis in self.axes]).astype(np.int32)
+        groups = [a.above for a in self.axes if a.above is not None]
+        above = stacked(groups) if groups else np.zeros((1, 1, 1), np.int32)
+        tree_of = np.cumsum([a.above is not None for a in self.axes]).astype(np.int32) - 1
+        out = np.full(len(frame), -1, np.int32)
+        for branch in self.branches:
+            rows = np.arange(len(frame)) if self.by is None else _rows_of(frame[self.by], branch.value)
+            cell = np.empty(len(rows), np.int32)
+            walk(np.ascontiguousarray(codes[rows]), *branch.nodes, tree_of, above, cell)
+            out[rows] = np.where(cell >= 0, cell + branch.first, -1)
+        return out
+
+    def to_json(self) -> str:
+        """The tree as JSON."""
+        branches = [
+            {"value": b.value, "first": b.first, "nodes": {n: a.tolist() for n, a in b.nodes._asdict().items()}}
+            for b in self.branches
+        ]
+        data = {
+            "kind": "cut tree",
+            "version": 1,
+            "by": self.by,
+            "axes": [a.to_dict() for a in self.axes],
+            "branches": branches,
+            "regions": regions_to_json(self.regions),
+        }
+        return json.dumps(data)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse of :meth:`to_json`."""
+        data = json.loads(text)
+        if data.get("kind") != "cut tree" or data.get("version") != 1:
+            raise SchemaError("This JSON does not hold a cut tree of version 1.")
+        branches = [Branch(b["value"], b["first"], _tree(b["nodes"])) for b in data["branches"]]
+        axes = [Axis.from_dict(a) for a in data["axes"]]
+        return cls(tuple(axes), tuple(branches), regions_from_json(data["regions"]), data["by"])
+
+
+def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[Axis, list[Tree]]:
+    """Cut points of an ordered column, and the trees with thresholds that count them."""
+    numeric = q.column.type == "numeric"
+    values = np.asarray(q.values, float) if numeric else np.arange(len(q.values), dtype=float)
+    used = [t.threshold[(t.attribute == j) & (t.cut == CUT_ORDERED)] for t in trees]
+    thresholds = np.unique(np.concatenate(used)) if used else np.zeros(0, np.int32)
+    points = np.array([_between(values, int(c)) for c in thresholds])
+    renewed = []
+    for t in trees:
+        at = t.threshold.copy()
+        mine = (t.attribute == j) & (t.cut == CUT_ORDERED)
+        at[mine] = np.searchsorted(thresholds, t.threshold[mine])
+        at[(t.attribute == j) & (t.cut == CUT_MISSING)] = len(points)
+        renewed.append(t._replace(threshold=at))
+    return Axis(q.column.name, points, None if numeric else tuple(q.values), q.missing), renewed
+
+
+def _between(values: Floats, code: int) -> float:
+    """A point between a value and the next: the nearer of the two decides where an unseen number goes."""
+    if code + 1 >= len(values):
+        return float("inf")
+    low, high = float(values[code]), float(values[code + 1])
+    middle = low + (high - low) / 2
+    return middle if middle < high else low
+
+
+def _known_groups(q: Quasi, known: list[Any]) -> Ints:
+    """Value x level in the numbers of the cuts; -1 for groups that the table has nobody in."""
+    assert q.hierarchy is not None
+    above = q.hierarchy.ancestors(q.known)
+    number: dict[tuple[int, str], int] = {}
+    for row, v in zip(above, q.known):
+        for level in range(q.hierarchy.levels):
+            if v is not None:
+                number[level, q.hierarchy.group(v, level)] = int(row[level])
+    out = np.full((len(known), q.hierarchy.levels), -1, np.int32)
+    for i, v in enumerate(known):
+        if v is None:
+            out[i] = above[len(q.known) - 1]
+        else:
+            out[i] = [number.get((level, q.hierarchy.group(v, level)), -1) for level in range(q.hierarchy.levels)]
+    return out
+
+
+def _rows_of(column: pd.Series, value: Any) -> Any:
+    same = column.isna() if value is None else column == value
+    return np.flatnonzero(same.to_numpy(dtype=bool, na_value=False))
+
+
+def _tree(nodes: dict[str, list[int]]) -> Tree:
+    types = {"cut": np.int8, "start": np.int64, "middle": np.int64, "stop": np.int64}
+    return Tree(**{n: np.array(a, types.get(n, np.int32)) for n, a in nodes.items()})

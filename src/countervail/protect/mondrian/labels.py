@@ -1,0 +1,105 @@
+"""What the classes of a Mondrian partition are called: tight ranges and sets, or groups of a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from countervail.core.cells import cell_text
+from countervail.core.conform import plain
+from countervail.core.hierarchy import Hierarchy
+from countervail.core.region import Axis, Bools, Range, Regions, Values
+from countervail.protect.mondrian.cells import Labels, tight_labels
+from countervail.protect.mondrian.columns import Quasi
+from countervail.protect.mondrian.constraints import ORDERED, Attributes, Ints
+
+
+def class_regions(
+    quasi: Sequence[Quasi], codes: Ints, cell_of: Ints, n_cells: int, data: Attributes, *, groups: bool
+) -> Regions:
+    """One region per class; `groups` names classes by the lowest common groups of the hierarchies."""
+    labels = tight_labels(codes, cell_of, n_cells, data)
+    axes = [_axis(q, j, labels, groups=groups) for j, q in enumerate(quasi)]
+    return Regions(tuple(axes), n_cells).pruned()
+
+
+def _axis(q: Quasi, j: int, labels: Labels, *, groups: bool) -> Axis:
+    name = q.column.name
+    if q.kind != ORDERED:
+        member = _members(labels, j, q.size)
+        if groups and q.hierarchy is not None:
+            return _grouped(q, q.hierarchy, member)
+        return Values.of(name, q.known, member)
+    low, high, holes = labels.low[:, j], labels.high[:, j], labels.missing[:, j]
+    if q.column.type == "numeric":
+        values = np.append(np.asarray(q.values, float), np.nan)  # code -1: none but missing
+        return Range(name, values[low], values[high], q.whole, holes if q.missing else None)
+    place = np.arange(len(q.values))
+    member = (low[:, None] <= place) & (place <= high[:, None]) & (low[:, None] >= 0)
+    if q.missing:
+        member = np.column_stack([member, holes])
+    return Values.of(name, q.known, member)
+
+
+def _members(labels: Labels, j: int, size: int) -> Bools:
+    """Class x code: which values a class holds."""
+    words = np.ascontiguousarray(labels.members[:, labels.slot[j], :]).astype("<u8", copy=False)
+    return np.unpackbits(words.view(np.uint8), axis=1, count=size, bitorder="little").astype(bool)
+
+
+def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
+    """All values below the lowest node that holds every value of the class."""
+    known = [*q.known, *unseen_values(q)]
+    below = hierarchy.ancestors(known)
+    out = np.zeros((len(member), len(known)), dtype=bool)
+    open_ = np.flatnonzero(member.any(axis=1))
+    first = member.argmax(axis=1)
+    for level in range(hierarchy.levels):
+        node = below[:, level]
+        # A class fits a group when all that it holds lies in the group of what it holds first.
+        group = node[None, :] == node[first[open_]][:, None]
+        fits = ~(member[open_] & ~group[:, : q.size]).any(axis=1)
+        out[open_[fits]] = group[fits]
+        open_ = open_[~fits]
+    return Values.of(q.column.name, known, out)
+
+
+def group_names(q: Quasi) -> dict[str, str]:
+    """The hierarchy's name of each of its groups, by the text of the set; a name that is also a value is not used."""
+    if q.hierarchy is None:
+        return {}
+    known = [v for v in (*q.known, *unseen_values(q)) if v is not None]
+    spelled = {plain(v): v for v in known}
+    names: dict[str, str] = {}
+    for level in range(1, q.hierarchy.levels):
+        inside: dict[str, list[Any]] = {}
+        for row in q.hierarchy.rows:
+            if row[0] in spelled:
+                inside.setdefault(row[level], []).append(spelled[row[0]])
+        for name, values in inside.items():
+            if len(values) > 1 and name not in spelled:
+                names.setdefault(cell_text(frozenset(values)), name)
+    if q.missing:
+        names[cell_text(frozenset([*known, None]))] = q.hierarchy.rows[0][-1]
+    return names
+
+
+def unseen_values(q: Quasi) -> list[Any]:
+    """The values that only the hierarchy knows, in the column's own type."""
+    if q.hierarchy is None:
+        return []
+    present = {plain(v) for v in q.known if v is not None}
+    extra = [v for v in dict.fromkeys(q.hierarchy.values) if v not in present]
+    if q.column.type != "numeric":
+        return list(extra)
+    return [int(float(v)) if q.whole else float(v) for v in extra if _is_number(v)]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

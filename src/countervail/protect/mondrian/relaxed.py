@@ -1,0 +1,256 @@
+"""Relaxed Mondrian on code arrays: classes that strict cuts leave large are cut on, and ties are shared out.
+
+Rows come in the order of their content, equal ones in an order drawn by lot. Everything here looks at codes and places
+in that order, so how many of equal rows go left depends on the quasi-identifiers alone, and which of them on the lot.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from countervail.protect.mondrian.cells import by_cell
+from countervail.protect.mondrian.constraints import (
+    FITS,
+    ORDERED,
+    TREE,
+    Attributes,
+    Floats,
+    Ints,
+    Longs,
+    Rules,
+    fits,
+    kernel,
+)
+from countervail.protect.mondrian.loss import climb, ordered_loss
+
+_CANDIDATES: Final = 4
+
+
+class Scratch(NamedTuple):
+    """Space that every node reuses; `stamp` only grows, so it need not be cleared."""
+
+    stamp: Longs
+    weight: Longs
+    rank: Ints
+    start: Longs
+    left: Longs
+    right: Longs
+    top: Longs
+    flow: Floats
+
+
+def make_scratch(n_codes: int, n_secret: int) -> Scratch:
+    """Space for attributes with up to this many codes."""
+    return Scratch(
+        np.full(n_codes, -1, np.int64),
+        np.zeros(n_codes, np.int64),
+        np.zeros(n_codes, np.int32),
+        np.zeros(n_codes + 2, np.int64),
+        np.zeros(n_secret, np.int64),
+        np.zeros(n_secret, np.int64),
+        np.zeros(n_secret, np.int64),
+        np.zeros(n_secret, np.float64),
+    )
+
+
+@kernel
+def rows_loss(codes: Ints, rows: Ints, j: int, data: Attributes, stamp: Longs, mark: int) -> float:
+    """NCP of some rows on one attribute; `mark` has not been used with `stamp` before."""
+    low = codes[rows[0], j]
+    high = low
+    if data.kind[j] == ORDERED:
+        for r in rows:
+            low, high = min(low, codes[r, j]), max(high, codes[r, j])
+        return ordered_loss(low, high, data.missing[j], data.positions, j, data.span[j])
+    tree = data.tree_of[j]
+    if data.tree_loss and tree >= 0:
+        first, level = -1, 0
+        for r in rows:
+            first, level = climb(codes[r, j], first, level, tree, data.ancestors)
+        if level == 0:
+            return 0.0
+        return float(data.leaves[tree, data.ancestors[tree, first, level], level] / data.span[j])
+    distinct = 0
+    for r in rows:
+        distinct += stamp[codes[r, j]] != mark
+        stamp[codes[r, j]] = mark
+    return float(distinct / data.span[j]) if distinct > 1 else 0.0
+
+
+@kernel
+def _before(a: int, b: int, j: int, weight: Longs, data: Attributes) -> bool:
+    """Whether code a comes before code b where a set is laid out in a row: groups together, heavy values first."""
+    if data.kind[j] == TREE:
+        tree = data.tree_of[j]
+        for level in range(data.ancestors.shape[2] - 1, 0, -1):
+            x, y = data.ancestors[tree, a, level], data.ancestors[tree, b, level]
+            if x != y:
+                return bool(x < y)
+    if weight[a] != weight[b]:
+        return bool(weight[a] > weight[b])
+    return a < b
+
+
+@kernel
+def _lay_out(codes: Ints, rows: Ints, j: int, data: Attributes, work: Scratch, out: Ints) -> int:
+    """Fill `out` with the rows by their value, equal values in the order they come in; returns the number of values."""
+    weight, rank, start = work.weight, work.rank, work.start
+    low, high = codes[rows[0], j], codes[rows[0], j]
+    for r in rows:
+        weight[codes[r, j]] += 1
+        low, high = min(low, codes[r, j]), max(high, codes[r, j])
+    found = np.empty(min(high - low + 1, rows.shape[0]), np.int32)
+    m = 0
+    if data.kind[j] == ORDERED or high - low < rows.shape[0]:
+        for v in range(low, high + 1):
+            if weight[v] > 0:
+                found[m] = v
+                m += 1
+    else:
+        for r in rows:
+            v = codes[r, j]
+            if weight[v] > 0:
+                found[m] = v
+                m += 1
+                weight[v] = -weight[v]
+        for i in range(m):
+            weight[found[i]] = -weight[found[i]]
+    if data.kind[j] != ORDERED:
+        for i in range(1, m):
+            v, p = found[i], i
+            while p > 0 and _before(v, found[p - 1], j, weight, data):
+                found[p] = found[p - 1]
+                p -= 1
+            found[p] = v
+    start[0] = 0
+    for i in range(m):
+        rank[found[i]] = i
+        start[i + 1] = start[i] + weight[found[i]]
+        weight[found[i]] = 0
+    for r in rows:
+        i = rank[codes[r, j]]
+        out[start[i]] = r
+        start[i] += 1
+    return m
+
+
+@kernel
+def _place(which: int, total: int, m: int, k: int, start: Longs) -> int:
+    """A place to cut: between two values (the one nearest half), at half, after k rows, or before the last k."""
+    if which == 1:
+        return total // 2
+    if which == 2:
+        return k
+    if which == 3:
+        return total - k
+    best = 0
+    for i in range(m - 1):  # `start` holds where each value ends
+        if abs(2 * start[i] - total) < abs(2 * best - total):
+            best = start[i]
+    return best
+
+
+@kernel
+def _both_fit(secret: Ints, rows: Ints, at: int, rules: Rules, work: Scratch) -> bool:
+    """Whether the rows before and after a place satisfy every constraint."""
+    if at < rules.k or rows.shape[0] - at < rules.k:
+        return False
+    if rules.diversity == 0 and rules.closeness == 0:
+        return True
+    work.left[:], work.right[:] = 0, 0
+    for i in range(rows.shape[0]):
+        if i < at:
+            work.left[secret[rows[i]]] += 1
+        else:
+            work.right[secret[rows[i]]] += 1
+    if fits(work.left, at, rules, work.top, work.flow) != FITS:
+        return False
+    return fits(work.right, rows.shape[0] - at, rules, work.top, work.flow) == FITS
+
+
+@kernel
+def _share_ties(
+    codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, rules: Rules, gain: bool, work: Scratch
+) -> tuple[Ints, int]:
+    """Cut every class on while both halves fit; new numbers, class by class."""
+    n, q = codes.shape
+    start, rows = by_cell(cell_of, n_cells)
+    out = np.full(n, -1, np.int32)
+    sorted_ = np.empty(n, np.int32)
+    best_rows = np.empty(n, np.int32)
+    stack = np.empty((n + 2, 2), np.int64)
+    losses = np.zeros(q, np.float64)
+    order = np.empty(q, np.int64)
+    n_new, mark = 0, 0
+    for cell in range(n_cells):
+        depth = 1
+        stack[0, 0], stack[0, 1] = start[cell], start[cell + 1]
+        while depth > 0:
+            depth -= 1
+            first, last = stack[depth, 0], stack[depth, 1]
+            node, total = rows[first:last], last - first
+            best_at, best_loss, n_tries = 0, np.inf, 0
+            if total >= 2 * rules.k:
+                for j in range(q):
+                    mark += 1
+                    losses[j] = rows_loss(codes, node, j, data, work.stamp, mark)
+                    if losses[j] == 0.0:
+                        continue
+                    p = n_tries
+                    while not gain and p > 0 and losses[order[p - 1]] < losses[j]:
+                        order[p] = order[p - 1]
+                        p -= 1
+                    order[p] = j
+                    n_tries += 1
+            for p in range(n_tries):
+                line = sorted_[:total]
+                m = _lay_out(codes, node, order[p], data, work, line)
+                for which in range(_CANDIDATES):
+                    at = _place(which, total, m, rules.k, work.start)
+                    if not _both_fit(secret, line, at, rules, work):
+                        continue
+                    loss = 0.0
+                    for i in range(n_tries if gain else 0):
+                        mark += 2
+                        loss += at * rows_loss(codes, line[:at], order[i], data, work.stamp, mark - 1)
+                        loss += (total - at) * rows_loss(codes, line[at:], order[i], data, work.stamp, mark)
+                    if loss < best_loss:
+                        best_at, best_loss = at, loss
+                        best_rows[:total] = line
+                    if not gain:
+                        break
+                if not gain and best_at > 0:
+                    break
+            if best_at == 0:
+                for i in range(first, last):
+                    out[rows[i]] = n_new
+                n_new += 1
+                continue
+            rows[first:last] = best_rows[:total]
+            stack[depth, 0], stack[depth, 1] = first + best_at, last
+            stack[depth + 1, 0], stack[depth + 1, 1] = first, first + best_at
+            depth += 2
+    return out, n_new
+
+
+def share_ties(
+    codes: Ints,
+    secret: Ints,
+    cell_of: Ints,
+    n_cells: int,
+    data: Attributes,
+    rules: Rules,
+    drawn: Longs,
+    *,
+    gain: bool = True,
+) -> tuple[Ints, int]:
+    """Classes within the given ones, and their number: as small as sharing out equal values allows.
+
+    `drawn` is an order of the rows drawn by lot; of equal rows, those that come first in it go left.
+    """
+    order = drawn[np.lexsort(codes[drawn].T[::-1])]
+    work = make_scratch(max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
+    found, n_found = _share_ties(codes[order], secret[order], cell_of[order], n_cells, data, rules, gain, work)
+    out = np.empty_like(found)
+    out[order] = found
+    return out, n_found

@@ -1,0 +1,1 @@
+"""Tables of patterns that at least k people fit."""

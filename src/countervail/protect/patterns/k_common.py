@@ -1,0 +1,171 @@
+"""k-common pattern tables: what rules with enough support say, instead of the rows they were learnt from."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.errors import RefusedError, SchemaError, bad_parameter
+from countervail.core.guarantee import KCommonality
+from countervail.core.release import Release
+from countervail.core.rng import RandomState, generator
+from countervail.core.table import Rows, Table
+from countervail.protect.base import Classes, TableProtector, begun, check_unchanged, settled
+from countervail.protect.patterns.compose import Objects, choose, compose
+from countervail.rules.induce import Inducer, check_classes
+from countervail.rules.learning import value_table
+
+
+class KCommonPatterns(TableProtector):
+    """A table of patterns: value sets for every column and a set of classes, each true of at least k rows.
+
+    All features are generalised, whatever their role; the target becomes a set of classes. Patterns are not rows: there
+    may be more or fewer of them. What well supported rules say about the class of a row, its patterns say too.
+
+    Parameters
+    ----------
+    k : int
+        How many rows of the table fit every pattern at least.
+    objects : {"max", "min"}
+        Fill a rule up with the values of the supporters most like the row (closer to the data; the paper's cT1, cT2),
+        or least like it (vaguer; cT3, cT4).
+    spread : bool
+        Also widen columns by the other rules of the same row (cT2, cT4).
+    max_union : int, optional
+        The largest union of classes that a rule may conclude; see `LERS`.
+    random_state : int, optional
+        Seed of the shuffle.
+
+    Notes
+    -----
+    *Threat model*: someone with a register of everybody's attributes who looks at patterns one at a time. Patterns
+    overlap, and what several have in common may fit fewer people than k: this is no k-anonymity. `attack.Shallow` and
+    `attack.Deep` measure what is left.
+
+    With two classes only rules for a single class exist, so rows in mixed neighbourhoods are deleted instead of being
+    described vaguely. Classes of fewer than k rows appear in unions only. Missing labels count as values; missing
+    numbers are an error.
+
+    References
+    ----------
+    Inuiguchi, Ichida, Torra: Data anonymization with imprecise rules and its performance evaluations (2019).
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> table = cv.load("toy_evaluation")
+    >>> release = cv.KCommonPatterns(k=2, random_state=0).fit(table).protect(table)
+    >>> release.guarantee.k, int(release.regions.count(table.frame).min()), release.suppressed
+    (2, 2, 0)
+    """
+
+    name: ClassVar[str] = "k-common"
+    keeps_rows: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        k: int = 5,
+        objects: Objects = "max",
+        spread: bool = False,
+        *,
+        max_union: int | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.k = k
+        self.objects = objects
+        self.spread = spread
+        self.max_union = max_union
+        self.random_state = random_state
+
+    def guarantee(self) -> KCommonality:
+        """Every pattern fits k people."""
+        return KCommonality(self.k)
+
+    def fit(self, table: Table) -> Self:
+        """Learn the rules and patterns of a table."""
+        given = begun(self)
+        self._check_parameters(table)
+        self._learn(table)
+        self.table_, self.fitted_as_ = table, settled(self, given)
+        return self
+
+    def protect(self, rows: Rows) -> Release:
+        """Release the patterns of the fitted table."""
+        check_unchanged(self)
+        if rows is not self.table_:
+            must = "the fitted table itself: its patterns say nothing of other rows"
+            raise bad_parameter("KCommonPatterns", "rows", must, "others", "Fit to them instead.")
+        return self._checked(self._published())
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(k=3), cls(k=3, objects="min", spread=True), cls(k=5, spread=True)]
+
+    def _learn(self, table: Table) -> None:
+        target = str(table.schema.target)
+        values = value_table(table.features, table.target, table.schema, "KCommonPatterns")
+        if self.k > values.rows:
+            raise bad_parameter("KCommonPatterns", "k", f"at most the number of rows, {values.rows}", self.k)
+        cap = check_classes(values, self.max_union, "KCommonPatterns")
+        self.rules_ = Inducer(values, target=target).supported(self.k, cap)
+        choices = choose(values, self.rules_, self.k, self.objects) if len(self.rules_) else [None] * len(values)
+        told = np.array([c is not None for c in choices])
+        self.deleted_ = int(values.weight[~told].sum())
+        if not told.any():
+            raise RefusedError(
+                f"KCommonPatterns cannot describe any row: no rule has k={self.k} supporting rows. "
+                f"Nothing has left. Lower k, or use Mondrian."
+            )
+        kept = [c for c in choices if c is not None]
+        self.patterns_ = compose(values, self.rules_, kept, self.spread, target).pruned()
+        self.remarks_ = _remarks(len(values.classes), self.deleted_, cap)
+
+    def _assign(self, frame: pd.DataFrame | None) -> Classes:
+        raise NotImplementedError("patterns have no rows to assign")
+
+    def _published(self) -> Release:
+        schema, n = self.table_.schema, len(self.patterns_)
+        caveats = list(self.remarks_)
+        if self.random_state is not None:
+            caveats.append("The patterns were shuffled with a seed: whoever knows it can tell their original order.")
+        order = generator(self.random_state).permutation(n)
+        return Release(
+            self.patterns_[order],
+            np.arange(n, dtype=np.int64),
+            pd.DataFrame(index=pd.RangeIndex(n)),
+            schema.beside(pd.DataFrame()),
+            self.guarantee(),
+            self._provenance(),
+            tuple(caveats),
+            suppressed=self.deleted_,
+            audit=self.table_,
+        )
+
+    def _check_parameters(self, table: Any) -> None:
+        owner = "KCommonPatterns"
+        if not isinstance(table, Table):
+            hint = "Build one with Table.from_frame(df, target=...) or Table.read(path, schema=...)."
+            raise bad_parameter(owner, "table", "a Table", type(table).__name__, hint)
+        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 2:
+            raise bad_parameter(owner, "k", "a whole number of at least 2", self.k)
+        if self.objects not in ("max", "min"):
+            raise bad_parameter(owner, "objects", "'max' or 'min'", self.objects)
+        if table.schema.target is None or not table.schema.features:
+            raise SchemaError(f"{owner} learns rules for a target, but the table lacks a target or features.")
+
+
+def _remarks(classes: int, deleted: int, cap: int | None) -> tuple[str, ...]:
+    # Whether there is a rare class is not told: beside the number of deleted rows it would be told of them.
+    out = ["A class with fewer than k rows, if there is one, appears only together with others, or not at all."]
+    if deleted:
+        out.append(f"{deleted} row(s) were deleted: no rule with enough support describes them.")
+    if classes == 2:
+        out.append(
+            "With two classes only rules that settle the class take part: what a union of classes would keep is lost."
+        )
+    if cap is not None:
+        out.append(f"Only unions of up to {cap} classes were tried.")
+    return tuple(out)

@@ -1,0 +1,93 @@
+"""Answers at the edge: sampled pureness says so, models that give labels only, groups stored in damaged files."""
+
+import json
+
+import numpy as np
+import pytest
+
+import countervail as cv
+from countervail.protect.cfk.answers import SAMPLED
+from countervail.protect.cfk.stored_groups import Groups
+from countervail.testing import small_model, small_table
+
+
+def rough(frame):
+    """Every third age and the city c are refused: hardly a region is pure."""
+    good = (frame["age"].to_numpy(float) % 3 > 0) & (frame["city"] != "c").to_numpy()
+    return np.where(good, "yes", "no")
+
+
+def test_a_region_taken_for_less_than_pure_says_that_its_pureness_was_sampled():
+    table, asked = small_table(120), small_table(25, seed=3)
+    settings = {"k": 8, "search": "exact", "min_pureness": 0.3}
+    whole = cv.CFK(**settings).fit(table, rough).explain(asked)
+    few = cv.CFK(**settings, cell_budget=4).fit(table, rough).explain(asked)
+    assert whole.found.any() and (whole.pureness[whole.found] < 1).any()
+    assert not any(SAMPLED in note for note in whole.notes)
+    impure = few.found & (few.pureness < 1)
+    assert impure.any()
+    assert all(SAMPLED in note for note, open_ in zip(few.notes, impure) if open_)
+
+
+def test_a_noisy_table_explains_a_model_that_gives_labels_only():
+    def words(frame):
+        return np.where(small_model(frame)[:, 1] > 0.5, "yes", "no")
+
+    made = cv.DPTable(epsilon=5.0, random_state=0).fit(small_table(200))
+    asked = small_table(20, seed=1)
+    answers = made.explain(asked, words)
+    assert len(answers) == 20 and answers.found.any()
+    assert (words(answers.counterfactuals[answers.found].reset_index(drop=True)) == "yes").all()
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return json.loads(cv.CFK(k=10).fit(small_table(), small_model).groups_.to_json())
+
+
+def test_stored_groups_are_read_back(stored):
+    assert json.loads(Groups.from_json(json.dumps(stored)).to_json()) == stored
+
+
+@pytest.mark.parametrize("text", ["not json", "", "[]", "3", "null", None])
+def test_groups_are_read_from_a_json_object_only(text):
+    with pytest.raises(cv.SchemaError, match=r"'text' given to Groups.from_json is no JSON object.*Groups.to_json"):
+        Groups.from_json(text)
+
+
+NAMES = ("k", "version", "names", "key", "regions", "digests", "group", "scale", "identifiers", "quasi", "people")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_groups_that_lack_a_part_are_refused(stored, name):
+    with pytest.raises(cv.SchemaError, match=r"given to Groups\.from_json is damaged"):
+        Groups.from_json(json.dumps({k: v for k, v in stored.items() if k != name}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: {"group": [len(s["regions"][0]["at"]), *s["group"][1:]]},
+        lambda s: {"group": [-1, *s["group"][1:]]},
+        lambda s: {"group": [[g] for g in s["group"]]},
+        lambda s: {"digests": s["digests"][:-1]},
+        lambda s: {"quasi": s["quasi"][:-1]},
+        lambda s: {"people": s["people"][:-1]},
+        lambda s: {"digests": ["-1", *s["digests"][1:]]},
+        lambda s: {"digests": ["Xanthippe", *s["digests"][1:]]},
+        lambda s: {"k": "many"},
+        lambda s: {"scale": 3},
+        lambda s: {"regions": {}},
+        lambda s: {"regions": [{"name": "age"}]},
+    ],
+)
+def test_groups_that_do_not_fit_together_are_refused_without_their_values(stored, change):
+    with pytest.raises(cv.SchemaError, match=r"is damaged.*Groups.to_json\(\) wrote, unchanged") as caught:
+        Groups.from_json(json.dumps({**stored, **change(stored)}))
+    assert "Xanthippe" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["not json", "[]", '{"kind": "explanations", "version": 1}'])
+def test_explanations_are_read_from_whole_json_only(text):
+    with pytest.raises(cv.SchemaError, match=r"Explanations\.from_json"):
+        cv.Explanations.from_json(text)

@@ -1,0 +1,106 @@
+"""Public grids: what a value becomes depends on the declaration and on that value alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import countervail as cv
+from countervail.core.schema import Column
+from countervail.protect.dp.grid import Grid
+
+
+def grid_of(values, domain, missing=(), **more):
+    frame = pd.DataFrame({"v": values, **more})
+    return Grid.of(cv.Table.from_frame(frame, domains={"v": domain}), "test", missing)
+
+
+@pytest.mark.parametrize(
+    ("domain", "cells"),
+    [
+        ((17, 20), (17, 18, 19, 20)),
+        ((0, 10, 3), (0, 5, 10)),
+        ((0, 9, 4), (0, 3, 6, 9)),
+        ((0.0, 1.0, 5), (0.0, 0.25, 0.5, 0.75, 1.0)),
+        ((0, 1, 3), (0.0, 0.5, 1.0)),
+        ((5, 5), (5,)),
+        ((0, 100, 1), (0,)),
+    ],
+)
+def test_cells_follow_the_declared_bounds(domain, cells):
+    assert grid_of([domain[0]], domain).axes[0].values == cells
+
+
+def test_a_range_without_levels_has_at_most_101_cells():
+    assert len(grid_of([0], (0, 99999)).axes[0]) == 101
+    assert len(grid_of([0.5], (0.0, 1.0)).axes[0]) == 101
+    assert len(grid_of([3], (0, 50)).axes[0]) == 51
+    cells = grid_of([0], (0, 99999)).axes[0].values
+    assert all(isinstance(v, int) for v in cells) and cells[0] == 0 and cells[-1] == 99999
+
+
+@given(st.integers(-1000, 1000), st.integers(0, 2000), st.integers(1, 120))
+def test_a_cell_is_its_own_nearest(low, width, levels):
+    axis = grid_of([low], (low, low + width, levels)).axes[0]
+    values = np.asarray(axis.values, dtype=float)
+    assert (np.diff(values) > 0).all()
+    assert axis.codes(pd.Series(values)).tolist() == list(range(len(axis)))
+
+
+def test_numbers_beyond_the_ends_go_to_the_ends_and_holes_to_the_middle():
+    axis = grid_of([0], (0, 10)).axes[0]
+    assert axis.codes(pd.Series([-5.0, 3.4, 3.6, 1e9, np.nan])).tolist() == [0, 3, 4, 10, 5]
+
+
+def test_unknown_and_missing_labels_have_a_public_place():
+    axis = grid_of(["b"], ["a", "b"]).axes[0]
+    assert axis.codes(pd.Series(["b", "z", None])).tolist() == [1, 0, 0]
+    own = grid_of(["b"], ["a", "b"], ["v"]).axes[0]
+    assert own.codes(pd.Series(["b", "z", None])).tolist() == [1, 0, 2]
+    assert own.series(np.array([0, 2])).isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [1, 2], [True, False]])
+@pytest.mark.parametrize("missing", [(), ("v",)])
+@pytest.mark.parametrize("category", [False, True])
+def test_rows_survive_the_way_through_codes(values, missing, category):
+    column = pd.Series(values, dtype=pd.CategoricalDtype(values)) if category else pd.Series(values)
+    frame = pd.DataFrame({"v": column})
+    schema = cv.Schema((Column("v", "categorical", domain=tuple(values)),))
+    grid = Grid.of(cv.Table(frame, schema), "test", missing)
+    codes = np.arange(len(grid.axes[0]))[:, None]
+    back = grid.frame(codes)
+    assert np.array_equal(grid.codes(back), codes)
+    assert back["v"].isna().sum() == len(missing)
+
+
+def test_the_dtype_does_not_depend_on_the_rows():
+    for values in ([1, 2], [1.5, 2], [None, 2.0]):
+        assert grid_of(values, (0, 10)).axes[0].dtype == np.int64
+
+
+def test_distances_are_heom_with_public_ranges():
+    frame = pd.DataFrame({"n": [1.0], "o": ["low"], "c": ["x"]})
+    columns = (
+        Column("n", "numeric", domain=(0.0, 10.0, 11)),
+        Column("o", "ordinal", levels=("low", "mid", "high")),
+        Column("c", "categorical", domain=("x", "y")),
+    )
+    grid = Grid.of(cv.Table(frame, cv.Schema(columns)), "test", ["o", "c"])
+    far = grid.distances(np.array([[2.5, 1.0, 0.0], [0.0, 3.0, -1.0]])) / 2**30
+    assert far[0, 0, :4] == pytest.approx([0.25, 0.15, 0.05, 0.05], abs=1e-8)
+    assert far[0, 1, :4].tolist() == [0.5, 0, 0.5, 1] and far[0, 2, :3].tolist() == [0, 1, 1]
+    assert far[1, 1, :4].tolist() == [1, 1, 1, 0] and far[1, 2, :3].tolist() == [1, 1, 1]
+
+
+def test_a_missing_domain_is_named_and_the_way_out_told():
+    table = cv.Table.from_frame(pd.DataFrame({"a": [1], "b": ["x"]}), domains={"a": (0, 1)})
+    with pytest.raises(cv.SchemaError, match=r"declare none: \['b'\].*Pass domains"):
+        Grid.of(table, "DPTable")
+
+
+def test_an_empty_domain_is_refused():
+    table = cv.Table(pd.DataFrame({"b": [None]}, dtype=object), cv.Schema((Column("b", domain=()),)))
+    with pytest.raises(cv.SchemaError, match="hold no value"):
+        Grid.of(table, "DPTable")
