@@ -20,8 +20,7 @@ from _record import provenance
 
 import countervail as cv
 from countervail.core.stats import clopper_pearson, mean_interval
-from countervail.protect.cfk import exact
-from countervail.protect.cfk.smallest import smallest_region
+from countervail.protect.cfk.branch_and_bound import smallest_region
 
 K = 10
 RESULT = Path(__file__).parents[1] / "results" / "cfk.json"
@@ -74,7 +73,7 @@ def quality(s: Setting, **parameters: Any) -> tuple[dict[str, Any], cv.Explanati
 
 def search_times(protector: cv.CFK, rows: Any) -> dict[str, float]:
     """Median time of the region search alone, without regard to pureness."""
-    s, explainer = protector.space_, protector.explainer_
+    s, explainer = protector.search_.space_, protector.search_.explainer_
     at = explainer.nearest(rows)[:, 0]
     centres = s.row_codes[at[at >= 0]].astype(np.int64)
     nothing = np.zeros((0, len(s.sizes)), dtype=np.int64)
@@ -82,7 +81,7 @@ def search_times(protector: cv.CFK, rows: Any) -> dict[str, float]:
     for c in centres:
         start = time.perf_counter()
         cost = smallest_region(
-            s.tuples, s.counts, s.interval, s.sizes, s.positions, s.unit, c, K, nothing, protector.node_budget
+            s.tuples, s.counts, s.interval, s.sizes, s.positions, s.unit, c, K, nothing, protector.search_.node_budget
         )[0]
         times.append(1000 * (time.perf_counter() - start))
         ncp.append(cost)
@@ -91,7 +90,7 @@ def search_times(protector: cv.CFK, rows: Any) -> dict[str, float]:
 
 def enumerate_best(protector: cv.CFK, centre: Any, row: Any, limit: float, cap: int = 300_000) -> float | None:
     """Least NCP of a pure region with k rows, by listing every region below `limit`; None if they are too many."""
-    s = protector.space_
+    s = protector.search_.space_
     options = []
     for j in range(len(s.sizes)):
         c, m = int(centre[j]), int(s.sizes[j])
@@ -110,7 +109,7 @@ def enumerate_best(protector: cv.CFK, centre: Any, row: Any, limit: float, cap: 
         fresh = [c for c in map(tuple, cells.tolist()) if c not in seen]
         if fresh:
             placed = s.place(np.array(fresh, dtype=np.int32), np.repeat(row[None], len(fresh), axis=0))
-            seen.update(zip(fresh, protector._favourable(placed).tolist()))
+            seen.update(zip(fresh, protector.search_.accepts(placed).tolist()))
         return all(seen[tuple(c)] for c in cells.tolist())
 
     def descend(j: int, cost: float, rows: Any, box: list[tuple[int, ...]]) -> None:
@@ -135,21 +134,18 @@ def enumerate_best(protector: cv.CFK, centre: Any, row: Any, limit: float, cap: 
 
 def confirm(s: Setting, protector: cv.CFK, sample: int) -> dict[str, int]:
     """How many optima of a sample the enumerator confirms."""
-    explainer = protector.explainer_
+    explainer = protector.search_.explainer_
     at = explainer.nearest(s.refused)[:, 0]
     own = np.unique(at[at >= 0])
-    favourable = np.setdiff1d(np.flatnonzero(protector.desired_[explainer.decision_.train]), own)
+    favourable = np.setdiff1d(np.flatnonzero(protector.search_.desired_[explainer.decision_.train]), own)
     # Where the refused lead to fewer different counterfactuals, other favourable rows fill the sample up.
     distinct = np.concatenate([own, np.random.default_rng(0).permutation(favourable)])[: 2 * sample]
-    limits = exact.Limits(K, protector.node_budget, protector.cell_budget)
-    solved = exact.solve(
-        protector.space_, protector.space_.row_codes[distinct], explainer.rows_[distinct], protector._favourable, limits
-    )
+    solved = protector.search_.solve_rows(explainer.rows_[distinct])
     agreed = tried = 0
     for i in np.flatnonzero(solved.found):
         if tried >= sample:
             break
-        centre = protector.space_.row_codes[distinct[i]]
+        centre = protector.search_.space_.row_codes[distinct[i]]
         best = enumerate_best(protector, centre, explainer.rows_[distinct[i]], float(solved.cost[i]))
         if best is not None:
             tried += 1
@@ -171,21 +167,20 @@ def million(rows: int = 1_000_000, mutation: float = 0.15, searches: int = 300) 
     protector = cv.CFK(k=K, search="exact").fit(big, lambda f: np.where(f["duration"] < 24, "good", "bad"))
     built = time.perf_counter() - start
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    small = np.flatnonzero(protector.space_.counts[protector.space_.row_tuple] < K)
+    small = np.flatnonzero(protector.search_.space_.counts[protector.search_.space_.row_tuple] < K)
     figures = {}
     for name, pool in (("all", np.arange(rows)), ("own class below k", small)):
-        s, times = protector.space_, []
+        s, times = protector.search_.space_, []
         for c in s.row_codes[rng.choice(pool, searches)].astype(np.int64):
             nothing = np.zeros((0, len(s.sizes)), dtype=np.int64)
+            budget = protector.search_.node_budget
             start = time.perf_counter()
-            smallest_region(
-                s.tuples, s.counts, s.interval, s.sizes, s.positions, s.unit, c, K, nothing, protector.node_budget
-            )
+            smallest_region(s.tuples, s.counts, s.interval, s.sizes, s.positions, s.unit, c, K, nothing, budget)
             times.append(1000 * (time.perf_counter() - start))
         figures[name] = {"median_ms": float(np.median(times)), "p95_ms": float(np.quantile(times, 0.95))}
     return {
         "rows": rows,
-        "tuples": len(protector.space_.tuples),
+        "tuples": len(protector.search_.space_.tuples),
         "fit_s": built,
         "fit_peak_mb": memory,
         "search": figures,
@@ -195,9 +190,9 @@ def million(rows: int = 1_000_000, mutation: float = 0.15, searches: int = 300) 
 def published(s: Setting) -> dict[str, Any]:
     """GRASP with the quirks of the authors' experiments; NCP as they measure it, on the rows found."""
     model = s.model
-    protector = cv.CFK(k=K, search="grasp", profile="published").fit(_as_published(s.train), model)
-    at = protector.explainer_.nearest(s.refused)[:, 0]
-    solved = protector._solve(protector.explainer_.rows_[at[at >= 0]])
+    protector = cv.published.GraspCFK(k=K).fit(_as_published(s.train), model)
+    at = protector.search_.explainer_.nearest(s.refused)[:, 0]
+    solved = protector.search_.solve_rows(protector.search_.explainer_.rows_[at[at >= 0]])
     return {
         "ncp": mean_interval(100 * solved.cost).to_dict(),
         "pureness": mean_interval(100 * solved.pureness).to_dict(),

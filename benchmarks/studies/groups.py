@@ -41,10 +41,10 @@ def delivered(s: Setting) -> dict[str, Any]:
     e = protector.explain(s.refused)
     spent = time.process_time() - start
     out = {"with_reach": _figures(e), "fit_s": fitted, "ms_per_explanation": 1000 * spent / len(e)}
-    reach = protector.crowd_.blur
-    protector.crowd_.blur = np.zeros_like(reach)
+    reach = protector.search_.candidates_.blur
+    protector.search_.candidates_.blur = np.zeros_like(reach)
     out["without_reach"] = _figures(protector.explain(s.refused))
-    protector.crowd_.blur = reach
+    protector.search_.candidates_.blur = reach
     return out
 
 
@@ -95,7 +95,7 @@ def _shares(left: np.ndarray) -> list[float]:
 
 def _minimal_left(protector: cv.CFK, s: Setting) -> np.ndarray:
     """People whose own minimal region is the one released, for each refused query's nearest counterfactual."""
-    space, explainer = protector.space_, protector.explainer_
+    space, explainer = protector.search_.space_, protector.search_.explainer_
     _, first = np.unique(space.row_tuple, return_index=True)
     centres = np.ascontiguousarray(space.tuples, dtype=np.int32)
     everything = lambda rows: np.ones(len(rows), dtype=bool)  # noqa: E731

@@ -76,7 +76,7 @@ REPORTED = {
 
 def drawn_from_mondrian(e: cv.Explanations, protector: cv.CFK, s: Setting, k: int) -> cv.Explanations:
     """The same counterfactual rows, each shown by its class in the Mondrian table."""
-    owners = protector.explainer_.nearest(s.refused.features, 1)[:, 0]
+    owners = protector.search_.explainer_.nearest(s.refused.features, 1)[:, 0]
     mondrian = cv.Mondrian(k).fit(s.train)
     regions = mondrian.regions_[mondrian.cell_of_[owners]]
     cells = {axis.name: [axis.cell(i) for i in range(len(regions))] for axis in regions.axes}

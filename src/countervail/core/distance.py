@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core import _kernels
-from countervail.core.encode import Encoder, Matrix
+from countervail.core.arrays import Matrix
+from countervail.core.encode import Encoder
 from countervail.core.tuples import row_numbers
 
 EPS = 1e-11  # the reference's: scales below it become it

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Matrix
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table, to_pandas
-
-Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,6 +118,14 @@ class Encoder:
             codings=tuple(_extend(c, frame[c.name]) if new else c for c, new in zip(self.codings, unseen)),
         )
         return wider, wider.encode(frame)
+
+
+def encode_queries(rows: Any, table: Table, encoder: Encoder, owner: str) -> tuple[Encoder, pd.DataFrame, Matrix]:
+    """Query rows as a frame and as numbers, and an encoder that knows their values too."""
+    frame = conform_rows(rows, table, owner)
+    require_numbers(frame, table.schema, owner, "rows")
+    wider, queries = encoder.extended(frame)
+    return wider, frame, queries
 
 
 def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 
@@ -45,3 +46,11 @@ def bad_parameter(owner: str, name: str, must: str, got: Any, way_out: str = "")
     """The error for a parameter, in the one form that all of ours share."""
     hint = f" {way_out}" if way_out else ""
     return ParameterError(f"The '{name}' parameter of {owner} must be {must}. Got {got!r} instead.{hint}")
+
+
+def check_count(owner: str, name: str, value: Any, most: int | None = None) -> None:
+    """A whole number of at least one."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (most is not None and value > most):
+        limit = f" and at most {most}" if most is not None else ""
+        raise bad_parameter(owner, name, f"a whole number of at least 1{limit}", value)

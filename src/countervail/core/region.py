@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Matrix
 from countervail.core.cells import cell_column, cell_text
-from countervail.core.encode import Coding, Matrix
+from countervail.core.encode import Coding
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Schema
 from countervail.core.table import to_pandas

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.encode import Encoder, Matrix
+from countervail.core.arrays import Matrix
+from countervail.core.encode import Encoder
 from countervail.core.rng import generator
 
 

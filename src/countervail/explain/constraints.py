@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.encode import Coding, Encoder, Matrix
+from countervail.core.arrays import Matrix
+from countervail.core.encode import Coding, Encoder
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.table import Table
 

@@ -7,14 +7,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools, Ints, Matrix, first_best
 from countervail.core.distance import EPS, HEOM, Neighbours
-from countervail.core.encode import Encoder, Matrix
+from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Progress
 from countervail.core.table import Rows, Table
+from countervail.explain.answering import Answers, Queries, explanations
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
 from countervail.explain.constraints import Constraints
@@ -24,8 +25,6 @@ REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
 _BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 _MASKED = 1 << 25  # cells of a query x row mask worked on at once
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 AutoEncoderError = Callable[[pd.DataFrame], Any]
 
 
@@ -114,7 +113,7 @@ class NICE(Explainer):
         if self.reward != "none" and not self.decision_.has_scores:
             way_out = "Use reward='none', or a model with predict_proba."
             raise bad_parameter("NICE", "reward", "'none' for a model that gives labels only", self.reward, way_out)
-        self._targets(self.target, self.decision_.train[:1])
+        self._aim(self.target).wanted(self.decision_.train[:1])
         self.constraints_ = Constraints.of(table, "NICE", self.immutable, self.ranges, self.monotone, self.forbidden)
         self.heom_ = HEOM.fit(self.encoder_, self.rows_, self.scale)
         self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self._eligible())
@@ -124,31 +123,13 @@ class NICE(Explainer):
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
-        encoder, frame, queries = self._queries(rows)
-        n = self.n_counterfactuals
-        parts = []
-        for start in range(0, len(frame), _BATCH):
-            stop = min(start + _BATCH, len(frame))
-            parts.append(self._batch(encoder, frame.iloc[start:stop], queries[start:stop]))
-            if progress is not None:
-                progress(stop, len(frame))
-        found, cells, now, after, scores = (np.concatenate([p[i] for p in parts]) for i in range(5))
-        query = np.repeat(np.arange(len(frame)), n)
-        # A query's first row always stands, with its status; further rows only where there is an answer.
-        shown = found | (np.arange(len(query)) % n == 0)
-        found, query = found[shown], query[shown]
-        return Explanations(
-            frame.iloc[query].reset_index(drop=True),
-            _with_gaps(encoder.decode(cells[shown]), found),
-            self._status(now[query], found),
-            self.decision_.labels(now[query]),
-            self.decision_.labels(np.where(found, after[shown], -1)),
-            self.table_.schema.without_identifiers(),
-            self.guarantee(),
-            self._provenance(),
-            query=query,
-            scores=self._score_frame(scores[shown], found),
-            audit=self.table_,
+        asked, answers = self._aim(self.target).answer(
+            *self._queries(rows), self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
+        )
+        schema = self.table_.schema.without_identifiers()
+        made = self._provenance()
+        return explanations(
+            asked, answers, self.decision_, schema, self.guarantee(), made, scored=True, audit=self.table_
         )
 
     @property
@@ -159,10 +140,8 @@ class NICE(Explainer):
     def nearest(self, rows: Rows, n: int = 1) -> Ints:
         """Row numbers of each row's `n` nearest unlike neighbours; -1: none, or already as wanted. Never released."""
         encoder, frame, queries = self._queries(rows)
-        now = self.decision_.decide(frame)
-        wanted = self._targets(self.target, now)
-        already = wanted[np.arange(len(now)), now]
-        return self._search(encoder, queries, wanted & ~already[:, None], n)
+        asked = self._aim(self.target).ask(encoder, frame, queries)
+        return self._search(encoder, queries, asked.wanted & ~asked.already[:, None], n)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -178,30 +157,24 @@ class NICE(Explainer):
         correct: Bools = codes == self.decision_.train
         return correct
 
-    def _batch(
-        self, encoder: Encoder, frame: pd.DataFrame, queries: Matrix
-    ) -> tuple[Bools, Matrix, Ints, Ints, Matrix]:
-        """Found, cells, decision now, decision after and scores; `n_counterfactuals` rows per query but for `now`."""
+    def _find(self, asked: Queries) -> Answers:
+        """The nearest unlike neighbours of queries, or how far it takes to go towards them."""
         decision, n = self.decision_, self.n_counterfactuals
-        known = decision.scores(frame) if decision.has_scores else None
-        now = decision.decide(frame, known)
-        wanted = self._targets(self.target, now)
-        already = wanted[np.arange(len(now)), now]
-        rows = self._search(encoder, queries, wanted & ~already[:, None], n).ravel()
+        rows = self._search(asked.encoder, asked.x, asked.wanted, n).ravel()
         found = rows >= 0
         at = np.flatnonzero(found)
-        origin = np.repeat(np.arange(len(now)), n)[at]
-        cells = np.repeat(queries, n, axis=0)
-        after = np.repeat(now, n)
+        origin = np.repeat(np.arange(len(asked)), n)[at]
+        cells = np.repeat(asked.x, n, axis=0)
+        after = np.full(len(rows), -1, dtype=np.int64)
         scores = np.full((len(rows), len(decision.classes)), np.nan)
         cells[at], after[at] = self.rows_[rows[at]], decision.train[rows[at]]
         if decision.train_scores is not None:
             scores[at] = decision.train_scores[rows[at]]
-        if self.reward != "none" and known is not None and len(at):
-            walk = _Walk(self, encoder, queries[origin], cells[at], wanted[origin])
-            short, cells[at], passed, walked = walk.run(known[origin], now[origin])
+        if self.reward != "none" and asked.scores is not None and len(at):
+            walk = _Walk(self, asked.encoder, asked.x[origin], cells[at], asked.wanted[origin])
+            short, cells[at], passed, walked = walk.run(asked.scores[origin], asked.now[origin])
             after[at[short]], scores[at[short]] = passed[short], walked[short]
-        return found, cells, now, after, scores
+        return Answers(cells, after, found, scores)
 
     def _search(self, encoder: Encoder, queries: Matrix, wanted: Bools, n: int) -> Ints:
         if not self.constraints_:
@@ -213,18 +186,6 @@ class NICE(Explainer):
             ok = self.constraints_.admissible(encoder, part, self.rows_)
             parts.append(self.neighbours_.nearest(part, wanted[a : a + step], n, ok)[0])
         return np.concatenate(parts)
-
-    def _status(self, now: Ints, found: Bools) -> pd.Series:
-        already = self._targets(self.target, now)[np.arange(len(now)), now]
-        return pd.Series(np.where(found, "found", np.where(already, "already_favourable", "no_counterfactual")))
-
-    def _score_frame(self, scores: Matrix, found: Bools) -> pd.DataFrame | None:
-        if not self.decision_.has_scores:
-            return None
-        out = pd.DataFrame(scores, columns=[str(c) for c in self.decision_.classes])
-        if not found.all():
-            out[~found] = np.nan
-        return out
 
 
 class _Walk:
@@ -267,7 +228,7 @@ class _Walk:
         frame = self.encoder.decode(trial)
         scores = self.nice.decision_.scores(frame)
         errors = self._errors(frame) if self.nice.reward == "plausibility" else np.zeros(len(owner))
-        best = _first_best(local, self._rewards(owner, trial, scores, errors))
+        best = first_best(local, self._rewards(owner, trial, scores, errors))
         self.current[open_], self.scores[open_], self.errors[open_] = trial[best], scores[best], errors[best]
         if self.nice.decision_.needs_call:
             return self.nice.decision_.decide(frame.iloc[best])
@@ -287,27 +248,3 @@ class _Walk:
 
     def _errors(self, frame: pd.DataFrame) -> Matrix:
         return np.array(self.nice.auto_encoder_(frame), dtype=float).reshape(len(frame))
-
-
-def _first_best(group: Ints, value: Matrix) -> Ints:
-    """Position of the first largest value of each group; groups are contiguous and ascending."""
-    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-    top = np.maximum.reduceat(value, starts)
-    hits = np.flatnonzero(value == top[group])
-    first: Ints = hits[np.concatenate([[True], group[hits][1:] != group[hits][:-1]])]
-    return first
-
-
-def _with_gaps(frame: pd.DataFrame, found: Bools) -> pd.DataFrame:
-    """Blank the rows without an answer; whole numbers keep a nullable dtype then."""
-    if found.all():
-        return frame
-    out = {}
-    for name in frame.columns:
-        values = frame[name]
-        if pd.api.types.is_bool_dtype(values.dtype):
-            values = values.astype("boolean")
-        elif pd.api.types.is_integer_dtype(values.dtype):
-            values = values.astype("Int64")
-        out[name] = values.mask(~found)
-    return pd.DataFrame(out)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from countervail.core.encode import Encoder, Matrix
+from countervail.core.arrays import Matrix
+from countervail.core.encode import Encoder
 from countervail.core.explanation import Explanations
 from countervail.core.loss import region_values
 from countervail.core.table import Table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,12 @@ class Decision:
                 f"Known labels: {_some(self.classes)}. A plain function returns labels (1-D) or scores (2-D)."
             )
         return found[inverse]
+
+
+def as_labels(target: Any) -> list[Any]:
+    """One label or several, as a list."""
+    many = isinstance(target, Iterable) and not isinstance(target, (str, bytes))
+    return list(target) if many else [target]
 
 
 def _unique(answers: Any) -> tuple[list[Any], Codes]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints
+from countervail.core.conform import plain
 from countervail.core.region import Regions
 from countervail.core.table import Table
 from countervail.ledger.ledger import Ledger
-from countervail.protect.cfk.stored_groups import Groups, row_digests
 
-Ints = NDArray[np.int64]
+Digests = NDArray[np.uint64]
 
 
 def partition_digest(ledger: Ledger, table: Table, label: Ints, regions: Regions) -> bytes:
@@ -42,6 +44,14 @@ def partition_digest(ledger: Ledger, table: Table, label: Ints, regions: Regions
     return ledger.keyed("partition", roles, b"".join(groups))
 
 
-def groups_digest(ledger: Ledger, groups: Groups | None) -> bytes:
-    """Stored groups, to be recognised when a later fit builds on them."""
-    return b"" if groups is None or not groups.version else ledger.keyed("groups", groups.to_json())
+def row_digests(table: Table, names: Sequence[str], key: str) -> Digests:
+    """A keyed digest of each row's values in some columns."""
+    values = pd.DataFrame({n: spelt(table.frame[n]) for n in names})
+    return pd.util.hash_pandas_object(values, index=False, hash_key=key).to_numpy().astype(np.uint64)
+
+
+def spelt(values: pd.Series) -> pd.Series:
+    """Values in one spelling, whatever the dtype: 1, 1.0 and "1" are written alike."""
+    codes, kinds = pd.factorize(values, use_na_sentinel=False)
+    words = np.array(["\0" if pd.isna(v) else plain(v) for v in kinds], dtype=object)
+    return pd.Series(words[codes], dtype=object)

@@ -11,44 +11,29 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from countervail.core.encode import Matrix
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee
-from countervail.core.protocols import Native, Progress
+from countervail.core.protocols import Progress
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table, to_pandas
-from countervail.explain.base import Explainer, as_labels, provenance
-from countervail.explain.nice import NICE
+from countervail.explain.base import provenance
 
 
 class ExplanationProtector(BaseEstimator, ABC):
-    """Answers queries with counterfactuals that are safe to hand out.
-
-    A subclass writes `guarantee` and `explain`; the base fits the explainer underneath, drops identifiers (they are no
-    features), and strips released frames of what the training table alone would tell.
-    """
+    """Answers queries with counterfactuals that are safe to hand out. A subclass writes these three."""
 
     name: ClassVar[str]
-    explainer: Explainer | None
-    target: Any
 
+    @abstractmethod
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
-        if isinstance(table, Table) and not table.schema.names("quasi"):
-            raise SchemaError(
-                f"{self._owner} protects quasi-identifiers, but the table declares none. "
-                f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
-            )
-        self.explainer_ = self._native().fit(table, model)
-        self.table_: Table = self.explainer_.table_
-        return self
 
     @abstractmethod
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
@@ -66,21 +51,6 @@ class ExplanationProtector(BaseEstimator, ABC):
     @property
     def _owner(self) -> str:
         return type(self).__name__
-
-    def _native(self) -> Any:
-        """A fresh explainer whose counterfactuals are training rows, aimed where this protector aims."""
-        if self.explainer is None:
-            return NICE(reward="none", justified=False, target=self.target)
-        if not (isinstance(self.explainer, Explainer) and isinstance(self.explainer, Native) and self.explainer.native):
-            must = "a native explainer, whose counterfactuals are training rows, such as NICE(reward='none')"
-            raise bad_parameter(self._owner, "explainer", must, self.explainer)
-        explainer = clone(self.explainer)
-        if explainer.get_params().get("target") == "other":
-            explainer.set_params(target=self.target)
-        return explainer
-
-    def _provenance(self) -> dict[str, Any]:
-        return provenance("protector", self, self.table_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +80,7 @@ class TableProtector(BaseEstimator, ABC):
         if not isinstance(table, Table):
             hint = "Build one with Table.from_frame(df, quasi_identifiers=[...]) or Table.read(path, schema=...)."
             raise bad_parameter(self._owner, "table", "a Table", type(table).__name__, hint)
-        if not table.schema.names("quasi"):
-            raise SchemaError(
-                f"{self._owner} protects quasi-identifiers, but the table declares none. "
-                f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
-            )
+        check_quasi(table, self._owner)
         given = begun(self)
         self._learn(table)
         self.table_, self.fitted_as_ = table, settled(self, given)
@@ -360,10 +326,10 @@ def _of_these_cells(values: pd.Series) -> pd.Series:
     return values.infer_objects() if pd.api.types.is_object_dtype(dtype) else values
 
 
-def unique_rows(rows: Matrix) -> tuple[Matrix, Any]:
-    """Distinct rows in the order of their content, and which of them each row is."""
-    distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-    return distinct, inverse.ravel()
-
-
-__all__ = ["Classes", "ExplanationProtector", "TableProtector", "as_labels", "released", "unique_rows"]
+def check_quasi(table: Table, owner: str) -> None:
+    """A table that says what others may know about people."""
+    if not table.schema.names("quasi"):
+        raise SchemaError(
+            f"{owner} protects quasi-identifiers, but the table declares none. "
+            f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
+        )

@@ -13,6 +13,7 @@ import countervail as cv
 from countervail.core.region import Regions
 from countervail.data import REGISTERED
 from countervail.model import train_forest
+from countervail.protect import ExactSearch, GraspSearch
 from countervail.protect.cfk.exact import ncp_band
 from countervail.testing import small_model, small_table
 
@@ -23,7 +24,7 @@ CITIES, LEVELS = ("a", "b", "c"), ("low", "mid", "high")
 @pytest.fixture(scope="module")
 def lisa():
     # Specification: toy table of Goethals et al., k=3, GRASP with alpha=1 and one iteration.
-    protector = cv.CFK(k=3, search="grasp", alpha=1, iterations=1)
+    protector = cv.CFK(k=3, search=GraspSearch(alpha=1, iterations=1))
     return protector.fit(cv.load("toy_credit"), cv.data.toy_credit_model).explain(cv.data.toy_credit_query())
 
 
@@ -120,7 +121,7 @@ def test_the_exact_search_equals_brute_force():
         if model(row)[0] == "yes":
             continue
         e = protector.explain(row)
-        nearest = protector.explainer_.nearest(row)[0, 0]
+        nearest = protector.search_.explainer_.nearest(row)[0, 0]
         if nearest < 0:
             assert e.status[0] == "no_counterfactual"
             continue
@@ -151,14 +152,14 @@ def test_never_fewer_than_k_and_the_owner_inside(search):
         assert (cv.measure.degree_of_privacy(e)[e.found] >= k).all()
         assert e.guarantee.refute(e, table) is None
         if search == "grasp":
-            owners = protector.explainer_.nearest(table)[e.found, 0]
+            owners = protector.search_.explainer_.nearest(table)[e.found, 0]
             assert e.regions.covers(table)[np.arange(len(owners)), owners].all()
 
 
 def test_grasp_ends_for_every_k():
     table = small_table(40)
     for k in range(2, 41):
-        e = cv.CFK(k=k, search="grasp", iterations=1).fit(table, small_model).explain(table.features.iloc[:5])
+        e = cv.CFK(k=k, search=GraspSearch(iterations=1)).fit(table, small_model).explain(table.features.iloc[:5])
         assert (cv.measure.degree_of_privacy(e)[e.found] >= k).all()
 
 
@@ -244,7 +245,8 @@ def test_a_spent_node_budget_is_said_with_the_gap():
     frame["pay"] = rng.integers(0, 10, len(frame))
     frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
     table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=list("abcdefgh"))
-    protector = exact(k=20, node_budget=200, cell_budget=50).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
+    search = ExactSearch(node_budget=200, cell_budget=50)
+    protector = cv.CFK(k=20, search=search).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
     e = protector.explain(table.features[table.target == "no"].iloc[:5])
     assert e.found.all()
     assert all("not proven minimal" in note and "sampled" in note for note in e.notes)
@@ -313,9 +315,8 @@ def test_nothing_else_about_the_owner_leaves():
         ({"explainer": cv.NICE("sparsity")}, "'explainer' parameter of CFK must be a native explainer"),
         ({"explainer": "nice"}, "'explainer' parameter of CFK must be a native explainer"),
         ({"min_pureness": 1.5}, "'min_pureness' parameter of CFK"),
-        ({"profile": "published"}, "unless search='grasp'"),
-        ({"profile": "odd", "search": "grasp"}, "'profile' parameter of CFK"),
-        ({"alpha": 0}, "'alpha' parameter of CFK"),
+        ({"search": GraspSearch(alpha=0)}, "'alpha' parameter of GraspSearch"),
+        ({"search": ExactSearch(cell_budget=0)}, "'cell_budget' parameter of ExactSearch"),
         ({"target": "maybe"}, "'target' parameter"),
     ],
 )

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countervail.protect.cfk.grasp_kernels import grasp_construct
+from countervail.protect.cfk.branch_and_bound import smallest_region, smallest_regions
+from countervail.protect.cfk.grasp import grasp_construct
 from countervail.protect.cfk.regions import count_inside, region_cost
-from countervail.protect.cfk.smallest import smallest_region, smallest_regions
 
 PLENTY = 10**9
 

@@ -3,12 +3,13 @@
 import numpy as np
 
 import countervail as cv
+from countervail.protect import GraspSearch
 
 
 def test_the_papers_toy_leaves_fiona_alone_to_someone_who_asks_the_model():
     """Goethals et al. call the region 3-anonymous; with the released private values the model accepts Fiona only."""
     table = cv.load("toy_credit")
-    protector = cv.CFK(k=3, search="grasp", alpha=1, iterations=1).fit(table, cv.data.toy_credit_model)
+    protector = cv.CFK(k=3, search=GraspSearch(alpha=1, iterations=1)).fit(table, cv.data.toy_credit_model)
     e = protector.explain(cv.data.toy_credit_query())
     inside = table.frame[e.regions.covers(table)[0]]
     assert len(inside) == 3
@@ -31,8 +32,8 @@ def test_a_minimal_region_gives_its_owner_away_to_whoever_reruns_the_search():
     left = []
     for shown in np.flatnonzero(e.found):
         suspects = np.flatnonzero(e.regions.covers(table)[shown])
-        rows = protector.explainer_.rows_[suspects].copy()
+        rows = protector.search_.explainer_.rows_[suspects].copy()
         rows[:, 1] = e.counterfactuals["pay"].iloc[shown]
-        again = protector.space_.regions(protector._solve(rows).boxes)
+        again = protector.search_.space_.regions(protector.search_.solve_rows(rows).boxes)
         left.append(sum(str(r) == str(e.regions[shown]) for r in again))
     assert min(left) < 5

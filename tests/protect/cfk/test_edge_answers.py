@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import countervail as cv
-from countervail.protect.cfk.answers import SAMPLED
+from countervail.protect import ExactSearch
+from countervail.protect.cfk.base import SAMPLED
 from countervail.protect.cfk.stored_groups import Groups
 from countervail.testing import small_model, small_table
 
@@ -19,9 +20,8 @@ def rough(frame):
 
 def test_a_region_taken_for_less_than_pure_says_that_its_pureness_was_sampled():
     table, asked = small_table(120), small_table(25, seed=3)
-    settings = {"k": 8, "search": "exact", "min_pureness": 0.3}
-    whole = cv.CFK(**settings).fit(table, rough).explain(asked)
-    few = cv.CFK(**settings, cell_budget=4).fit(table, rough).explain(asked)
+    whole = cv.CFK(k=8, search="exact", min_pureness=0.3).fit(table, rough).explain(asked)
+    few = cv.CFK(k=8, search=ExactSearch(cell_budget=4), min_pureness=0.3).fit(table, rough).explain(asked)
     assert whole.found.any() and (whole.pureness[whole.found] < 1).any()
     assert not any(SAMPLED in note for note in whole.notes)
     impure = few.found & (few.pureness < 1)

@@ -11,8 +11,9 @@ from sklearn.base import clone
 
 import countervail as cv
 from countervail.core.errors import ParameterError, RefusedError
+from countervail.protect._recorded import row_digests
 from countervail.protect.base import check_unchanged, frozen
-from countervail.protect.cfk.stored_groups import Groups, row_digests
+from countervail.protect.cfk.stored_groups import Groups
 from countervail.testing import small_model, small_table
 
 
@@ -299,13 +300,13 @@ def test_somebody_whose_income_changed_is_not_grouped_again(known):
     one.explain(ROWS)
     two = cv.CFK(5, groups=one.groups_, ledger=ledger).fit(changed(table, who, income=income), small_model)
     two.explain(ROWS)
-    assert (two.row_group_[who] == -1).all()
+    assert (two.search_.row_group_[who] == -1).all()
     same = np.setdiff1d(np.arange(120), who)
-    assert (two.row_group_[same] == one.row_group_[same]).all()
-    assert not set(one.row_group_[who]) & set(two.usable_group_)
+    assert (two.search_.row_group_[same] == one.search_.row_group_[same]).all()
+    assert not set(one.search_.row_group_[who]) & set(two.search_.usable_group_)
     back = cv.CFK(5, groups=two.groups_).fit(table, small_model)
-    assert (back.row_group_ == one.row_group_).all()
-    assert set(back.usable_group_) == set(one.usable_group_)
+    assert (back.search_.row_group_ == one.search_.row_group_).all()
+    assert set(back.search_.usable_group_) == set(one.search_.usable_group_)
 
 
 def test_an_identifier_finds_somebody_who_has_moved():
@@ -313,7 +314,7 @@ def test_an_identifier_finds_somebody_who_has_moved():
     one = cv.CFK(3).fit(table, small_model)
     moved = changed(table, range(9), age=table.frame["age"].iloc[:9].to_numpy() + 7, city="c")
     two = cv.CFK(3, groups=one.groups_).fit(moved, small_model)
-    assert (two.row_group_[:9] == -1).all() and two.groups_.version == 1
+    assert (two.search_.row_group_[:9] == -1).all() and two.groups_.version == 1
 
 
 def test_without_an_identifier_somebody_who_has_moved_looks_new_and_the_answer_says_so():
@@ -322,7 +323,7 @@ def test_without_an_identifier_somebody_who_has_moved_looks_new_and_the_answer_s
     one = cv.CFK(3).fit(table, small_model)
     moved = changed(table, range(9), age=np.arange(81, 90))
     two = cv.CFK(3, groups=one.groups_).fit(moved, small_model)
-    assert (two.row_group_[:9] >= 0).all()
+    assert (two.search_.row_group_[:9] >= 0).all()
     assert any("cannot be told from somebody new" in c for c in two.explain(ROWS).caveats)
 
 

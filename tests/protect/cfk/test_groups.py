@@ -6,6 +6,7 @@ import pytest
 
 import countervail as cv
 from countervail.core.loss import ncp
+from countervail.protect import GraspSearch
 from countervail.protect.cfk import grouping
 from countervail.protect.cfk.grouping import boxes_of, form_groups
 from countervail.protect.cfk.stored_groups import Groups
@@ -62,8 +63,8 @@ def test_answers_do_not_change_when_private_vectors_are_permuted_within_groups(q
         k = 2 + seed % 5
         table, queries = people(seed, 24 + seed % 20), people(seed + 10_000, 30).features
         first = cv.CFK(k=k).fit(table, model)
-        again = cv.CFK(k=k).fit(permuted(table, first.row_group_, seed), model)
-        assert (first.row_group_ == again.row_group_).all()
+        again = cv.CFK(k=k).fit(permuted(table, first.search_.row_group_, seed), model)
+        assert (first.search_.row_group_ == again.search_.row_group_).all()
         a, b = first.explain(queries), again.explain(queries)
         assert a.to_json() == b.to_json()
         answered += int(a.found.sum())
@@ -74,7 +75,7 @@ def test_merging_for_diversity_keeps_the_invariance_within_the_groups_it_merges(
     """Sensitive values decide what is merged, but only as the values of a whole group of k, whoever holds them."""
     for seed in range(60):
         table, queries = people(seed, 40), people(seed + 10_000, 30).features
-        whole = cv.CFK(k=4).fit(table, model).row_group_
+        whole = cv.CFK(k=4).fit(table, model).search_.row_group_
         first = cv.CFK(k=4, l=3, sensitive="ill").fit(table, model)
         again = cv.CFK(k=4, l=3, sensitive="ill").fit(permuted(table, whole, seed), model)
         assert first.explain(queries).to_json() == again.explain(queries).to_json()
@@ -94,9 +95,9 @@ def test_explanations_drawn_from_a_mondrian_table_withstand_inversion():
     for seed in range(15):
         table, queries = people(seed, 60), people(seed + 500, 200)
         protector = cv.CFK(k=5, grouping="mondrian").fit(table, model)
-        assert np.bincount(protector.row_group_).min() >= 5
+        assert np.bincount(protector.search_.row_group_).min() >= 5
         assert cv.attack.Inversion().run(protector, table, queries).set_sizes.min(initial=5) >= 5
-        again = cv.CFK(k=5, grouping="mondrian").fit(permuted(table, protector.row_group_, seed), model)
+        again = cv.CFK(k=5, grouping="mondrian").fit(permuted(table, protector.search_.row_group_, seed), model)
         assert protector.explain(queries).to_json() == again.explain(queries).to_json()
 
 
@@ -111,7 +112,7 @@ def test_inversion_bites_where_regions_are_minimal():
 
 def test_inversion_gives_a_posterior_for_searches_that_draw_lots():
     table = people(0, 60)
-    protector = cv.CFK(k=5, search="grasp", iterations=1).fit(table, model)
+    protector = cv.CFK(k=5, search=GraspSearch(iterations=1)).fit(table, model)
     left = cv.attack.Inversion(runs=6).left(protector, people(1, 20).features, table)
     assert ((left["largest"] > 0) & (left["largest"] <= 1)).all()
     assert (left["perplexity"] <= left["nominal"] + 1e-9).all()
@@ -128,7 +129,7 @@ def test_every_group_has_k_people_and_its_region_holds_them(quick_groups):
         table = people(seed, 90)
         for k in (2, 5, 20, 90):
             protector = cv.CFK(k=k).fit(table, model)
-            group = protector.row_group_
+            group = protector.search_.row_group_
             assert np.bincount(group).min() >= k
             inside = protector.groups_.regions.covers(table)
             assert inside[group, np.arange(len(table))].all()
@@ -138,13 +139,13 @@ def test_groups_do_not_depend_on_private_values_or_model():
     table = people(3, 80)
     other = permuted(table, np.zeros(80, dtype=int), 1)
     a, b = cv.CFK(k=5).fit(table, model), cv.CFK(k=5).fit(other, lambda f: np.where(f["pay"] > 4, "yes", "no"))
-    assert (a.row_group_ == b.row_group_).all()
+    assert (a.search_.row_group_ == b.search_.row_group_).all()
     assert a.groups_.regions.text() == b.groups_.regions.text()
 
 
 def test_rebuilding_makes_groups_cheaper_than_greedy_ones(monkeypatch):
     table = people(5, 300)
-    space = cv.CFK(k=10, search="exact").fit(table, model).space_
+    space = cv.CFK(k=10, search="exact").fit(table, model).search_.space_
 
     def cost():
         group = form_groups(space, 10)
@@ -157,7 +158,7 @@ def test_rebuilding_makes_groups_cheaper_than_greedy_ones(monkeypatch):
 
 def region_of_people(protector):
     texts = protector.groups_.regions.text()
-    return [texts[g] if g >= 0 else None for g in protector.row_group_]
+    return [texts[g] if g >= 0 else None for g in protector.search_.row_group_]
 
 
 def test_one_row_more_or_less_never_changes_an_existing_group():
@@ -181,7 +182,7 @@ def test_a_group_that_lost_a_person_answers_no_more():
     first = cv.CFK(k=6).fit(table, model)
     for gone in range(0, 60, 9):
         refit = cv.CFK(k=6, groups=first.groups_).fit(table.take(np.delete(np.arange(60), gone)), model)
-        assert int(first.row_group_[gone]) not in set(refit.crowd_.group)
+        assert int(first.search_.row_group_[gone]) not in set(refit.search_.candidates_.group)
 
 
 def test_somebody_who_waits_for_a_group_leaves_no_trace():
@@ -191,7 +192,7 @@ def test_somebody_who_waits_for_a_group_leaves_no_trace():
     newcomer = people(8, 2).frame.iloc[:1].assign(pay=5_000, ill="rare", debt=-40.0)
     more = cv.Table(pd.concat([table.frame, newcomer], ignore_index=True), table.schema)
     refit = cv.CFK(k=6, groups=first.groups_).fit(more, model)
-    assert refit.row_group_[-1] == -1
+    assert refit.search_.row_group_[-1] == -1
     assert refit.explain(queries).counterfactuals.equals(first.explain(queries).counterfactuals)
 
 
@@ -199,7 +200,7 @@ def test_another_dtype_does_not_make_people_strangers():
     table = people(7, 60)
     first = cv.CFK(k=6).fit(table, model)
     same = cv.Table(table.frame.astype({"pay": float}), table.schema)
-    assert (cv.CFK(k=6, groups=first.groups_).fit(same, model).row_group_ == first.row_group_).all()
+    assert (cv.CFK(k=6, groups=first.groups_).fit(same, model).search_.row_group_ == first.search_.row_group_).all()
 
 
 def test_groups_of_a_table_that_was_recoded_are_refused():
@@ -215,8 +216,8 @@ def test_stored_groups_that_are_not_diverse_are_not_answered_from():
     table = people(7, 60)
     first = cv.CFK(k=4).fit(table, model)
     refit = cv.CFK(k=4, l=3, sensitive="ill", groups=first.groups_).fit(table, model)
-    diverse = table.frame["ill"].groupby(first.row_group_).nunique() >= 3
-    assert set(refit.crowd_.group) <= set(diverse.index[diverse])
+    diverse = table.frame["ill"].groupby(first.search_.row_group_).nunique() >= 3
+    assert set(refit.search_.candidates_.group) <= set(diverse.index[diverse])
 
 
 def test_a_refit_says_that_the_promise_is_about_one_fit():
@@ -267,7 +268,7 @@ def test_the_model_is_not_asked_about_anybodys_row(quick_groups, estimator):
     for seed in range(30):
         table, queries = people(seed, 40), people(seed + 10_000, 20).features
         table.frame["debt"] = table.frame["debt"] * np.where(np.arange(40) % 2, 1.0, -0.0)
-        group = cv.CFK(k=4).fit(table, model).row_group_
+        group = cv.CFK(k=4).fit(table, model).search_.row_group_
         swapped = permuted(table, group, seed)
         assert outcome(table, estimator, queries) == outcome(swapped, estimator, queries)
 
@@ -276,7 +277,7 @@ def test_groups_do_not_depend_on_row_order():
     table = people(4, 90)
     order = np.random.default_rng(0).permutation(90)
     a, b = cv.CFK(k=5).fit(table, model), cv.CFK(k=5).fit(table.take(order), model)
-    assert (a.row_group_[order] == b.row_group_).all()
+    assert (a.search_.row_group_[order] == b.search_.row_group_).all()
     queries = people(5, 30).features
     assert a.explain(queries).to_json() == b.explain(queries).to_json()
 
@@ -293,9 +294,9 @@ def test_new_rows_join_as_groups_of_their_own():
     refit = cv.CFK(k=6, groups=first.groups_).fit(both, model)
     assert refit.groups_.version == 2
     assert region_of_people(refit)[:60] == region_of_people(first)
-    old, new = set(refit.row_group_[:60]), set(refit.row_group_[60:])
+    old, new = set(refit.search_.row_group_[:60]), set(refit.search_.row_group_[60:])
     assert not old & new
-    assert np.bincount(refit.row_group_)[sorted(new)].min() >= 6
+    assert np.bincount(refit.search_.row_group_)[sorted(new)].min() >= 6
 
 
 def test_groups_survive_their_file(tmp_path):
@@ -327,8 +328,8 @@ def test_diversity_is_met_by_merging(name, value):
         table = people(seed, 80)
         protector = cv.CFK(k=4, sensitive="ill", **{name: value}).fit(table, model)
         share = table.frame["ill"].value_counts(normalize=True)
-        for g in range(protector.row_group_.max() + 1):
-            inside = table.frame["ill"][protector.row_group_ == g]
+        for g in range(protector.search_.row_group_.max() + 1):
+            inside = table.frame["ill"][protector.search_.row_group_ == g]
             assert len(inside) >= 4
             if name == "l":
                 assert inside.nunique() >= value

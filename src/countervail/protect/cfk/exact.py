@@ -7,18 +7,17 @@ is optimal; when nothing is left no pure region exists. One model call per round
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from countervail.core.encode import Matrix
+from countervail.core.arrays import Bools, Codes, Ints, Matrix, distinct_rows
 from countervail.core.rng import generator
-from countervail.protect.cfk.smallest import smallest_regions
-from countervail.protect.cfk.space import Bools, Boxes, Codes, Floats, Ints, Space
+from countervail.protect.cfk.branch_and_bound import smallest_regions
+from countervail.protect.cfk.region_search import Favourable, RegionSearch, Solved
+from countervail.protect.cfk.space import Boxes, Space
 
-Favourable = Callable[[Matrix], Bools]  # which coded feature rows get the desired decision
 _ROUNDS = 200
 
 
@@ -32,20 +31,29 @@ class Limits:
     min_pureness: float = 1.0
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Solved:
-    """One region per centre; `cost` is infinite where there is none."""
+class ExactSearch(RegionSearch):
+    """The region of least NCP in which every combination keeps the decision.
 
-    boxes: Boxes
-    cost: Floats
-    bound: Floats
-    pureness: Floats
-    sampled: Bools
+    Parameters
+    ----------
+    node_budget, cell_budget : int
+        Work per explanation: nodes of the search, and combinations asked of the model. Where the first is spent, the
+        explanation says how far from optimal it may be; where the second is, pureness is a sampled figure.
+    """
+
+    def __init__(self, *, node_budget: int = 200_000, cell_budget: int = 20_000) -> None:
+        self.node_budget = node_budget
+        self.cell_budget = cell_budget
 
     @property
-    def found(self) -> Bools:
-        """Which centres have a region."""
-        return np.isfinite(self.cost)
+    def tried(self) -> int:
+        """How many neighbours are tried before there is no answer."""
+        return self.settings_.neighbours
+
+    def solve(self, centres: Codes, rows: Matrix, salt: int = 0) -> Solved:
+        """The smallest pure region around each centre; nothing is drawn, so `salt` changes nothing."""
+        limits = Limits(self.settings_.k, self.node_budget, self.cell_budget, self.settings_.min_pureness)
+        return solve(self.space_, centres, rows, self.accepts, limits)
 
 
 def ncp_band(least: float) -> float:
@@ -71,9 +79,9 @@ def solve(space: Space, centres: Codes, rows: Matrix, favourable: Favourable, li
 class _Batch:
     def __init__(self, space: Space, centres: Codes, rows: Matrix, favourable: Favourable, limits: Limits) -> None:
         self.space, self.centres, self.rows, self.favourable, self.limits = space, centres, rows, favourable, limits
-        e, q, v = len(centres), len(space.sizes), space.positions.shape[1]
+        e = len(centres)
         self.state = [_Open() for _ in range(e)]
-        self.boxes = Boxes(np.zeros((e, q), np.int64), np.zeros((e, q), np.int64), np.zeros((e, q, v), dtype=bool))
+        self.boxes = space.no_boxes(e)
         self.cost, self.bound = np.full(e, np.inf), np.zeros(e)
         self.pureness, self.sampled = np.full(e, np.nan), np.zeros(e, dtype=bool)
         self.kept: list[list[tuple[float, float, Boxes, bool]]] = [[] for _ in range(e)]
@@ -126,7 +134,8 @@ class _Batch:
             if sampled[i]:
                 # Seeded by the centre: the same counterfactual gets the same region every time.
                 rng = generator(int.from_bytes(self.centres[open_[i]].tobytes()[:8], "little"))
-                asked[i] = np.unique(self.space.draw(boxes, i, min(self.limits.cell_budget, 1000), rng), axis=0)
+                drawn = self.space.draw(boxes, i, min(self.limits.cell_budget, 1000), rng)
+                asked[i] = drawn[distinct_rows(drawn)[0]]
             else:
                 asked[i] = self.space.cells(boxes, i)
         return asked, sampled
@@ -176,5 +185,5 @@ class _Batch:
             self._take(e, box, cost, self.state[e].least, pureness, sampled)
 
     def _take(self, e: int, box: Boxes, cost: float, bound: float, pureness: float, sampled: bool) -> None:
-        self.boxes.low[e], self.boxes.high[e], self.boxes.member[e] = box.low[0], box.high[0], box.member[0]
+        self.boxes.put(e, box, 0)
         self.cost[e], self.bound[e], self.pureness[e], self.sampled[e] = cost, bound, pureness, sampled

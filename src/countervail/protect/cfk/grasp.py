@@ -1,4 +1,4 @@
-"""GRASP as published: random construction, local search, best of a few iterations."""
+"""GRASP: random construction, local search, best of a few iterations."""
 
 from __future__ import annotations
 
@@ -6,81 +6,124 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
-from countervail.core.encode import Matrix
+from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix
 from countervail.core.rng import generator
-from countervail.protect.cfk.exact import Favourable, Solved
-from countervail.protect.cfk.grasp_kernels import grasp_construct
-from countervail.protect.cfk.regions import count_inside, region_cost
-from countervail.protect.cfk.space import Boxes, Codes, Ints, Space
+from countervail.protect.cfk.region_search import RegionSearch, Solved
+from countervail.protect.cfk.regions import (
+    _fill_intervals,
+    _inside,
+    _point_region,
+    _widen,
+    count_inside,
+    region_cost,
+)
+from countervail.protect.cfk.space import Boxes, Space
+
+SAMPLES = 100  # combinations drawn where there are too many to ask about
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the published search is run with."""
+class GraspSearch(RegionSearch):
+    """The heuristic of the paper: greedy regions drawn at random, each improved by single steps.
 
-    k: int
-    alpha: int
-    iterations: int
-    published: bool
-    cell_budget: int = 20_000
-    salt: int = 0  # 0 for answers; others only to show what a search that draws lots anew would give away
-    samples: int = 100
+    Parameters
+    ----------
+    alpha : int
+        Size of the list that a neighbour is drawn from.
+    iterations : int
+        How often it starts anew.
+    cell_budget : int
+        Combinations of a region that the model is asked about; above it, pureness is a sampled figure.
 
+    References
+    ----------
+    Goethals, Sörensen, Martens: The privacy issue of counterfactual explanations: explanation linkage attacks (2023).
+    """
 
-@dataclass(frozen=True, eq=False, slots=True)
-class _Candidate:
-    box: Boxes
-    pureness: float
-    ncp: float
+    def __init__(self, *, alpha: int = 20, iterations: int = 3, cell_budget: int = 20_000) -> None:
+        self.alpha = alpha
+        self.iterations = iterations
+        self.cell_budget = cell_budget
 
-    def beats(self, other: _Candidate | None) -> bool:
-        """Higher pureness first, lower NCP on ties: what the authors' experiments do."""
-        return other is None or (self.pureness, -self.ncp) > (other.pureness, -other.ncp)
+    @property
+    def tried(self) -> int:
+        """How many neighbours are tried before there is no answer."""
+        return 1
 
+    def solve(self, centres: Codes, rows: Matrix, salt: int = 0) -> Solved:
+        """A region around each centre; a `salt` other than 0 draws other lots, which answers never do."""
+        eligible = count_eligible(self, self.decision_.train)
+        boxes, cost, pureness = self.space_.no_boxes(len(centres)), np.empty(len(centres)), np.empty(len(centres))
+        for i, (centre, row) in enumerate(zip(centres, rows)):
+            best = self._best(Construction.around(self, centre, row, eligible, salt))
+            boxes.put(i, best.box, 0)
+            cost[i], pureness[i] = best.ncp, best.pureness
+        sampled = self.space_.sizes_of(boxes) > self.cell_budget
+        return Solved(boxes, cost, np.full(len(centres), np.nan), pureness, sampled)
 
-def solve(
-    space: Space, centres: Codes, rows: Matrix, favourable: Favourable, eligible: Ints, settings: Settings
-) -> Solved:
-    """A region around each centre; `eligible` counts the rows of the desired class of each tuple."""
-    e, q, v = len(centres), len(space.sizes), space.positions.shape[1]
-    boxes = Boxes(np.zeros((e, q), np.int64), np.zeros((e, q), np.int64), np.zeros((e, q, v), dtype=bool))
-    cost, pureness = np.empty(e), np.empty(e)
-    for i in range(e):
-        best = _Search(space, centres[i], rows[i], favourable, eligible, settings).run()
-        boxes.low[i], boxes.high[i], boxes.member[i] = best.box.low[0], best.box.high[0], best.box.member[0]
-        cost[i], pureness[i] = best.ncp, best.pureness
-    sampled = space.sizes_of(boxes) > (settings.samples if settings.published else settings.cell_budget)
-    return Solved(boxes, cost, np.full(e, np.nan), pureness, sampled)
-
-
-class _Search:
-    """The search from one centre. Chance is keyed by the instance's content: asking again gives the same region."""
-
-    def __init__(
-        self, space: Space, centre: Codes, row: Matrix, favourable: Favourable, eligible: Ints, settings: Settings
-    ) -> None:
-        self.space, self.centre, self.row = space, centre.astype(np.int64), row
-        self.favourable, self.eligible, self.settings = favourable, eligible, settings
-        content = centre.astype(np.int32).tobytes() + np.ascontiguousarray(row).tobytes()
-        digest = hashlib.sha256(settings.salt.to_bytes(8, "little") + content).digest()
-        self.rng = generator(int.from_bytes(digest[:8], "little"))
-
-    def run(self) -> _Candidate:
-        """The best of the iterations."""
-        best: _Candidate | None = None
-        # The authors' loop runs once more than asked, and never takes the result of the local search.
-        rounds = self.settings.iterations + 1 if self.settings.published else self.settings.iterations
-        for _ in range(rounds):
-            found = self._judge(self._construct())
-            if not self.settings.published:
-                found = self._climb(found)
+    def _best(self, start: Construction) -> Judged:
+        best: Judged | None = None
+        for _ in range(self.iterations):
+            found = self._climb(start, self._judge(start, start.draw(self.settings_.k, self.alpha)))
             if found.beats(best):
                 best = found
         assert best is not None
         return best
 
-    def _construct(self) -> Boxes:
+    def _judge(self, start: Construction, box: Boxes) -> Judged:
+        few = start.space.sizes_of(box)[0] <= self.cell_budget
+        cells = start.space.cells(box, 0) if few else start.space.draw(box, 0, SAMPLES, start.rng)
+        return Judged(box, start.pureness(self, cells), start.ncp(box))
+
+    def _climb(self, start: Construction, current: Judged) -> Judged:
+        """Per quasi-identifier one value more where it is single, one fewer where it is general; first better wins."""
+        improved = True
+        while improved:
+            improved = False
+            for box in _moves(start, current.box):
+                if start.count(box) < self.settings_.k:
+                    continue
+                other = self._judge(start, box)
+                if other.beats(current):
+                    current, improved = other, True
+                    break
+        return current
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Judged:
+    """A region with its pureness and its loss."""
+
+    box: Boxes
+    pureness: float
+    ncp: float
+
+    def beats(self, other: Judged | None) -> bool:
+        """Higher pureness first, lower NCP on ties: what the authors' experiments do."""
+        return other is None or (self.pureness, -self.ncp) > (other.pureness, -other.ncp)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Construction:
+    """Regions drawn around one centre. Chance is keyed by content: asking again gives the same regions."""
+
+    space: Space
+    centre: Ints
+    row: Matrix
+    eligible: Ints
+    rng: np.random.Generator
+
+    @classmethod
+    def around(cls, search: RegionSearch, centre: Codes, row: Matrix, eligible: Ints, salt: int) -> Construction:
+        """Around one centre, with the private values of `row`; `eligible` counts rows of the desired class."""
+        content = centre.astype(np.int32).tobytes() + np.ascontiguousarray(row).tobytes()
+        digest = hashlib.sha256(salt.to_bytes(8, "little") + content).digest()
+        rng = generator(int.from_bytes(digest[:8], "little"))
+        return cls(search.space_, centre.astype(np.int64), row, eligible, rng)
+
+    def draw(self, k: int, alpha: int) -> Boxes:
+        """A region grown from the centre until it holds k rows."""
         s = self.space
         low, high, member = grasp_construct(
             s.tuples,
@@ -90,87 +133,156 @@ class _Search:
             s.positions,
             s.scale,
             self.centre,
-            self.settings.k,
-            self.settings.alpha,
-            self.rng.random(max(self.settings.k, 1)),
+            k,
+            alpha,
+            self.rng.random(max(k, 1)),
         )
         return Boxes(low[None], high[None], member[None])
 
-    def _climb(self, current: _Candidate) -> _Candidate:
-        """Per quasi-identifier one value more where it is single, one fewer where it is general; first better wins."""
-        improved = True
-        while improved:
-            improved = False
-            for box in self._moves(current.box):
-                if self._count(box) < self.settings.k:
-                    continue
-                other = self._judge(box)
-                if other.beats(current):
-                    current, improved = other, True
-                    break
-        return current
+    def pureness(self, search: RegionSearch, cells: Codes) -> float:
+        """The share of combinations that keep the decision."""
+        rows = self.space.place(cells, np.repeat(self.row[None], len(cells), axis=0))
+        return float(search.accepts(rows).mean())
 
-    def _moves(self, box: Boxes) -> list[Boxes]:
-        moves = []
-        for j in range(len(self.centre)):
-            inside = np.flatnonzero(box.member[0, j, : self.space.sizes[j]])
-            outside = np.flatnonzero(~box.member[0, j, : self.space.sizes[j]])
-            if self.space.interval[j]:
-                low, high, c = int(inside[0]), int(inside[-1]), int(self.centre[j])
-                ends = [(low, high - 1)] * (high > c) + [(low + 1, high)] * (low < c)
-                if low == high:
-                    last = int(self.space.sizes[j]) - 1
-                    ends = [(low - 1, high)] * (low > 0) + [(low, high + 1)] * (high < last)
-                moves += [self._changed(box, j, range(a, b + 1)) for a, b in ends]
-            elif len(inside) > 1:
-                moves += [self._changed(box, j, inside[inside != v]) for v in inside if v != self.centre[j]]
-            else:
-                moves += [self._changed(box, j, np.append(inside, v)) for v in outside]
-        return moves
+    def ncp(self, box: Boxes) -> float:
+        """The loss of a region."""
+        s = self.space
+        return float(region_cost(s.interval, s.sizes, s.positions, s.unit, box.low[0], box.high[0], box.member[0]))
 
-    def _changed(self, box: Boxes, j: int, values: object) -> Boxes:
-        low, high, member = box.low.copy(), box.high.copy(), box.member.copy()
-        member[0, j] = False
-        member[0, j, np.asarray(values, dtype=np.intp)] = True
-        if self.space.interval[j]:
-            inside = np.flatnonzero(member[0, j])
-            low[0, j], high[0, j] = inside[0], inside[-1]
-        return Boxes(low, high, member)
-
-    def _count(self, box: Boxes) -> int:
+    def count(self, box: Boxes) -> int:
+        """How many rows lie in a region."""
         s = self.space
         return int(count_inside(s.tuples, s.counts, s.interval, box.low[0], box.high[0], box.member[0]))
 
-    def _judge(self, box: Boxes) -> _Candidate:
-        cells = self._cells(box)
-        rows = self.space.place(cells, np.repeat(self.row[None], len(cells), axis=0))
-        pureness = float(self.favourable(rows).mean())
-        return _Candidate(box, pureness, self._ncp(box))
 
-    def _cells(self, box: Boxes) -> Codes:
-        size = self.space.sizes_of(box)[0]
-        if self.settings.published or size > self.settings.cell_budget:
-            return self.space.draw(box, 0, self.settings.samples, self.rng)
-        return self.space.cells(box, 0)
-
-    def _ncp(self, box: Boxes) -> float:
-        s, shown = self.space, box
-        if self.settings.published:
-            shown = _hull(s, box)
-        return float(
-            region_cost(s.interval, s.sizes, s.positions, s.unit, shown.low[0], shown.high[0], shown.member[0])
-        )
+def count_eligible(search: RegionSearch, classes: Ints) -> Ints:
+    """Rows of the desired class of each tuple."""
+    wanted = search.desired_[classes]
+    counts: Ints = np.bincount(search.space_.row_tuple, wanted, len(search.space_.tuples)).astype(np.int64)
+    return counts
 
 
-def _hull(space: Space, box: Boxes) -> Boxes:
-    """The values of the rows found in a box: the authors measure these, not the declared region."""
-    inside = np.ones(len(space.tuples), dtype=bool)
-    for j in range(len(space.sizes)):
-        inside &= box.member[0, j, space.tuples[:, j]]
-    rows = space.tuples[inside]
-    member = np.zeros_like(box.member)
-    for j in range(len(space.sizes)):
-        member[0, j, rows[:, j]] = True
-    low = np.where(space.interval, rows.min(axis=0), box.low[0])
-    high = np.where(space.interval, rows.max(axis=0), box.high[0])
-    return Boxes(low[None].astype(np.int64), high[None].astype(np.int64), member)
+def _moves(start: Construction, box: Boxes) -> list[Boxes]:
+    moves, space = [], start.space
+    for j in range(len(start.centre)):
+        inside = np.flatnonzero(box.member[0, j, : space.sizes[j]])
+        outside = np.flatnonzero(~box.member[0, j, : space.sizes[j]])
+        if space.interval[j]:
+            low, high, c = int(inside[0]), int(inside[-1]), int(start.centre[j])
+            ends = [(low, high - 1)] * (high > c) + [(low + 1, high)] * (low < c)
+            if low == high:
+                last = int(space.sizes[j]) - 1
+                ends = [(low - 1, high)] * (low > 0) + [(low, high + 1)] * (high < last)
+            moves += [_changed(space, box, j, np.arange(a, b + 1)) for a, b in ends]
+        elif len(inside) > 1:
+            moves += [_changed(space, box, j, inside[inside != v]) for v in inside if v != start.centre[j]]
+        else:
+            moves += [_changed(space, box, j, np.append(inside, v)) for v in outside]
+    return moves
+
+
+def _changed(space: Space, box: Boxes, j: int, values: Ints) -> Boxes:
+    low, high, member = box.low.copy(), box.high.copy(), box.member.copy()
+    member[0, j] = False
+    member[0, j, values] = True
+    if space.interval[j]:
+        low[0, j], high[0, j] = values[0], values[-1]
+    return Boxes(low, high, member)
+
+
+@njit(cache=True, nogil=True)
+def _gap(cell: Codes, interval: Bools, positions: Floats, scale: Floats, low: Ints, high: Ints, member: Bools) -> float:
+    """Distance of a cell to a region: per interval the gap in ranges, per set 1 for a value that is not in it."""
+    gap = 0.0
+    for j in range(cell.shape[0]):
+        v = cell[j]
+        if not interval[j]:
+            gap += 0.0 if member[j, v] else 1.0
+        elif scale[j] > 0.0:
+            place = positions[j, v]
+            gap += max(positions[j, low[j]] - place, place - positions[j, high[j]], 0.0) / scale[j]
+    return gap
+
+
+@njit(cache=True, nogil=True)
+def _pick(
+    tuples: Codes,
+    places: Ints,
+    outside: Bools,
+    interval: Bools,
+    positions: Floats,
+    scale: Floats,
+    low: Ints,
+    high: Ints,
+    member: Bools,
+    alpha: int,
+    draw: float,
+) -> int:
+    """One of the alpha nearest rows outside, each tuple filling `places` of them; -1 if there is none."""
+    nearest, gaps = np.empty(alpha, np.int64), np.empty(alpha)
+    found = 0
+    for t in range(tuples.shape[0]):
+        if not outside[t] or places[t] <= 0:
+            continue
+        gap = _gap(tuples[t], interval, positions, scale, low, high, member)
+        if found == alpha and gap >= gaps[alpha - 1]:
+            continue
+        x = min(found, alpha - 1)
+        while x > 0 and gaps[x - 1] > gap:
+            nearest[x], gaps[x] = nearest[x - 1], gaps[x - 1]
+            x -= 1
+        nearest[x], gaps[x] = t, gap
+        found = min(found + 1, alpha)
+    filled = 0
+    for x in range(found):
+        filled += places[nearest[x]]
+    filled = min(filled, alpha)
+    position = min(int(draw * filled), filled - 1)
+    for x in range(found):
+        picked: int = nearest[x]
+        position -= places[picked]
+        if position < 0:
+            return picked
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def grasp_construct(
+    tuples: Codes,
+    counts: Ints,
+    eligible_counts: Ints,
+    interval: Bools,
+    positions: Floats,
+    scale: Floats,
+    centre: Ints,
+    k: int,
+    alpha: int,
+    draws: Floats,
+) -> tuple[Ints, Ints, Bools]:
+    """Construction phase of GRASP: widen to one of the alpha nearest rows of the desired class until k rows fit.
+
+    `eligible_counts` int64 (T,): rows of the desired class of each tuple; `scale` float64 (q,): range of each interval
+    attribute; `draws`: uniform numbers in [0, 1), one per step; max(k, 1) are always enough, fewer are used in turn.
+    Ties go by table order. If no row of the desired class is left outside, any row is taken. Needs alpha >= 1.
+    """
+    low, high, member = _point_region(centre, positions.shape[1])
+    width = np.ones(centre.shape[0], np.int64)
+    outside = np.ones(tuples.shape[0], np.bool_)
+    rows, step = 0, 0
+    while True:
+        for t in range(tuples.shape[0]):
+            if outside[t] and _inside(tuples[t], interval, low, high, member):
+                outside[t] = False
+                rows += counts[t]
+        if rows >= k:
+            break
+        draw = draws[step % draws.shape[0]]
+        step += 1
+        chosen = _pick(tuples, eligible_counts, outside, interval, positions, scale, low, high, member, alpha, draw)
+        if chosen < 0:
+            chosen = _pick(tuples, counts, outside, interval, positions, scale, low, high, member, alpha, draw)
+        if chosen < 0:
+            break
+        _widen(tuples[chosen], interval, low, high, member, width)
+    _fill_intervals(interval, low, high, member)
+    return low, high, member

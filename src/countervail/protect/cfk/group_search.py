@@ -1,275 +1,190 @@
-"""Answers from groups: neighbour search and eligibility that see group regions and private vectors, never a person.
-
-Everything here is a function of the groups' regions, the set of private vectors in each group, the model and the query.
-It does not change when private vectors are permuted within a group; the promise rests on that.
-"""
+"""Answers from groups: who hides with whom is settled once, and only what a group shares is looked at from then on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
+import pandas as pd
+from sklearn.base import BaseEstimator
 
+from countervail.core.arrays import Bools, Ints, Matrix
 from countervail.core.distance import HEOM
-from countervail.core.encode import Encoder, Matrix
-from countervail.core.region import Range, Regions
-from countervail.core.rng import generator
+from countervail.core.encode import Encoder, require_numbers
+from countervail.core.errors import bad_parameter, check_count
+from countervail.core.guarantee.diversity import Tally
+from countervail.core.loss import ncp
+from countervail.core.region import Region, Regions
+from countervail.core.table import Table
+from countervail.explain.answering import Aim, Answers, Queries
+from countervail.explain.nice import NICE
+from countervail.model.decision import Decision
+from countervail.protect.cfk.base import SAMPLED, SearchSettings, show_cells
+from countervail.protect.cfk.candidates import Candidates
+from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.space import Space
+from countervail.protect.cfk.stored_groups import Groups
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Favourable = Callable[[Matrix], Bools]
-_CHUNK = 50_000  # rows of one model call
-_SAMPLE = 1_000
 
+class GroupSearch(BaseEstimator):
+    """The nearest private vector of a group whose region every member's decision and every combination agree on.
 
-@njit(cache=True, nogil=True)
-def nearest_candidate(
-    gap: Floats,
-    x_numbers: Floats,
-    x_labels: NDArray[np.int32],
-    group: Ints,
-    numbers: Floats,
-    labels: NDArray[np.int32],
-    scale: Floats,
-) -> Ints:
-    """The candidate nearest to each query, the first of equals; -1 where there is none.
-
-    `gap` (Q, G): distance of each query to each group's region; private values count as in HEOM.
+    Parameters
+    ----------
+    cell_budget : int
+        Combinations of a region that the model is asked about; above it, pureness is a sampled figure.
     """
-    out = np.full(len(gap), -1, np.int64)
-    for i in range(len(gap)):
-        best = np.inf
-        for c in range(len(group)):
-            d = gap[i, group[c]]
-            if d >= best:
-                continue
-            for j in range(labels.shape[1]):
-                d += x_labels[i, j] != labels[c, j]
-            for j in range(numbers.shape[1]):
-                if d >= best:
-                    break
-                step = abs(numbers[c, j] - x_numbers[i, j]) / scale[j]
-                if step != step:  # a missing level: 0 from itself, 1 from any other
-                    step = 0.0 if np.isnan(numbers[c, j]) and np.isnan(x_numbers[i, j]) else 1.0
-                d += step
-            if d < best:
-                out[i], best = c, d
-    return out
+
+    def __init__(self, *, cell_budget: int = 20_000) -> None:
+        self.cell_budget = cell_budget
+
+    def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
+        """Settle who hides with whom, on quasi-identifiers alone; then which candidates may be handed out."""
+        self.settings_, owner = settings, settings.owner
+        check_count("GroupSearch", "cell_budget", self.cell_budget)
+        self._check_explainer()
+        require_numbers(table.features, table.schema, owner, "table")
+        Decision(model, table, owner, ask_rows=False)  # a model of other columns is refused before the work begins
+        encoder = Encoder.fit(table)
+        space = Space.fit(table, encoder, encoder.encode(table.features), settings.weights, owner)
+        stored, group = self._assign(space, table)
+        usable = (group >= 0) & self._sound(stored, group, table)[group]
+        # People who wait for a group, or whose group has changed, leave no trace, not even in a category.
+        self.table_ = _trimmed(table, usable) if usable.any() else table
+        self.decision_ = Decision(model, self.table_, owner, ask_rows=False)
+        self.encoder_ = Encoder.fit(self.table_)
+        self.desired_ = Aim(self.decision_, settings.target, self.table_.schema, owner).aimed()
+        rows = self.encoder_.encode(self.table_.features)
+        stored, heom = _scaled(stored, self.encoder_, HEOM.fit(self.encoder_, rows))
+        self.groups_, self.row_group_, self.usable_group_ = stored, group, group[usable]
+        self._quasi, self._rows = space.columns, rows if usable.any() else rows[:0]
+        blur = ncp(stored.regions, table) * len(space.sizes) if len(stored.regions) else np.zeros(0)
+        self.candidates_ = Candidates(self.encoder_, heom, self._rows, group[usable], stored.regions, blur)
+        self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness)
+        return self
+
+    def answer(self, asked: Queries) -> Answers:
+        """The nearest candidate of each query, behind its group's region."""
+        near = self.candidates_.nearest(asked.x)
+        at, chosen = np.flatnonzero(near >= 0), near[near >= 0]
+        nothing = Answers.nothing(asked.x)
+        if not len(at):
+            return nothing
+        rows = self.candidates_.example(chosen)
+        shown = show_cells(self.encoder_, rows, self.groups_.regions[self.candidates_.group[chosen]])
+        notes = [SAMPLED if drawn else "" for drawn in self.candidates_.sampled[chosen]]
+        after, pureness = self.decision_.decide(self.encoder_.decode(rows)), self.candidates_.pureness[chosen]
+        part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
+        return nothing.filled(at, part)
+
+    def accepts(self, rows: Matrix) -> Bools:
+        """Which coded rows get the desired decision."""
+        wanted: Bools = self.desired_[self.decision_.decide(self.encoder_.decode(rows))]
+        return wanted
+
+    def region_of(self, rows: Matrix, salt: int = 0) -> list[frozenset[str]]:
+        """The regions of the groups that hold somebody with a row's quasi-identifiers."""
+        texts = self.groups_.regions.text()
+        places: dict[bytes, set[str]] = {}
+        for row, group in zip(self._rows[:, self._quasi], self.usable_group_):
+            places.setdefault(row.tobytes(), set()).add(texts[group])
+        return [frozenset(places.get(np.ascontiguousarray(row).tobytes(), ())) for row in rows[:, self._quasi]]
+
+    def distance(self, queries: Matrix, rows: Matrix, regions: list[Region]) -> Matrix:
+        """Query x row: the distance to a row's region, how far it reaches, and to the row's private values."""
+        shown = Regions.from_cells([dict(r.cells) for r in regions], self.table_.schema)
+        blur = ncp(shown, self.table_) * len(self._quasi)
+        return self.candidates_.distance(queries, rows, shown, blur)
+
+    def _check_explainer(self) -> None:
+        given = self.settings_.explainer
+        if given is not None and not (
+            isinstance(given, NICE)
+            and given.get_params(deep=False) == NICE(justified=False, target=given.target).get_params(deep=False)
+        ):
+            must = "None, or NICE(reward='none', justified=False) as it is, for search='groups': labels, constraints, "
+            must += "rewards and other scales would tell about the owner"
+            raise bad_parameter(self.settings_.owner, "explainer", must, given)
+
+    def _assign(self, space: Space, table: Table) -> tuple[Groups, Ints]:
+        """The group of each row: as stored, or new where k new people have come."""
+        k = self.settings_.k
+        stored = self.settings_.groups if self.settings_.groups is not None else Groups.first(k, table)
+        placed = stored.assign(table)
+        group, fresh = placed.group, np.flatnonzero(placed.new)
+        if len(fresh) >= k:
+            part = space if len(fresh) == len(table) else space.only(fresh)
+            found = self._diverse(part, self._grouped(part, table.take(fresh)), table.take(fresh))
+            group[fresh] = found + len(stored.regions)
+            stored = stored.extended(table, fresh, found, part.regions(boxes_of(part, found)))
+        return stored, group
+
+    def _grouped(self, space: Space, table: Table) -> Ints:
+        """The group of each row, from quasi-identifiers alone."""
+        if self.settings_.grouping == "clusters":
+            return form_groups(space, self.settings_.k)
+        from countervail.protect.mondrian.mondrian import Mondrian
+
+        return dense(Mondrian(self.settings_.k).fit(table).cell_of_.astype(np.int64))
+
+    def _sound(self, stored: Groups, group: Ints, table: Table) -> Bools:
+        """Which groups are all there and as diverse as promised; none for those without one."""
+        sound = stored.whole(group)
+        if (group >= 0).any() and self._looks_at_secrets:
+            labels = np.where(group >= 0, group, len(sound))  # people without a group count among all people
+            sound &= ~self._failing(table)(labels)[: len(sound)]
+        return np.append(sound, False)
+
+    def _diverse(self, space: Space, group: Ints, table: Table) -> Ints:
+        """Merge groups whose sensitive values are too alike."""
+        if not self._looks_at_secrets:
+            return group
+        s = self.settings_
+        if s.sensitive is None or s.sensitive not in table.frame.columns:
+            raise bad_parameter(s.owner, "sensitive", f"one of the columns {list(table.frame.columns)}", s.sensitive)
+        failing = self._failing(table)
+        merged = merge(space, group, failing)
+        if failing(merged).any():
+            raise bad_parameter(s.owner, "l", f"at most the number of values of '{s.sensitive}'", s.l)
+        return merged
+
+    @property
+    def _looks_at_secrets(self) -> bool:
+        return self.settings_.l is not None or self.settings_.t is not None
+
+    def _failing(self, table: Table) -> Callable[[Ints], Bools]:
+        """For group numbers of the rows: which groups are less diverse than asked."""
+        s = self.settings_
+        assert s.sensitive is not None
+        secret, column = table.frame[s.sensitive], table.schema[s.sensitive]
+
+        def failing(labels: Ints) -> Bools:
+            tally = Tally.of(labels, secret)
+            bad = np.zeros(len(tally.sizes), dtype=bool)
+            if s.l is not None:
+                bad |= tally.distinct() < s.l
+            if s.t is not None:
+                bad |= tally.distances("equal", column) > s.t + 1e-9
+            return bad
+
+        return failing
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Span:
-    """A numeric column of the group regions."""
-
-    column: int
-    low: Floats
-    high: Floats
-
-    def gap(self, x: Floats, scale: float) -> Floats:
-        """Query x group: 0 inside, else to the nearer end."""
-        return np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
-
-    def options(self, g: int, distinct: Floats) -> Floats:
-        """The table's values inside group `g`."""
-        inside: Floats = distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
-        return inside
+def _scaled(stored: Groups, encoder: Encoder, heom: HEOM) -> tuple[Groups, HEOM]:
+    """Scales as they were when the first group was formed; the first fit stores its own."""
+    names = [n for n, m in zip(encoder.names, heom.measured) if m]
+    if not stored.scale:
+        stored = replace(stored, scale=dict(zip(names, heom.scale.tolist())))
+    return stored, replace(heom, scale=np.array([stored.scale[n] for n in names]))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Choice:
-    """An ordinal or categorical column of the group regions: members, and the distance of every value to each set."""
-
-    column: int
-    member: Bools
-    away: Floats
-
-    def gap(self, x: Floats, scale: float) -> Floats:
-        """Query x group: 0 in the set, else steps to its nearest level, or 1 for labels and values never seen."""
-        wide = np.concatenate([self.away, np.ones((len(self.away), 1))], axis=1)
-        known = (x >= 0) & (x < self.away.shape[1])
-        out: Floats = wide[:, np.where(known, x, self.away.shape[1]).astype(np.intp)].T
-        return out
-
-    def options(self, g: int, distinct: Floats) -> Floats:
-        """The members of group `g`'s set."""
-        return np.flatnonzero(self.member[g]).astype(np.float64)
-
-
-def shapes(regions: Regions, encoder: Encoder) -> list[Span | Choice]:
-    """The group regions in the encoder's numbers and codes, column by column."""
-    out: list[Span | Choice] = []
-    for axis in regions.axes:
-        j = encoder.names.index(axis.name)
-        coding = encoder.codings[j]
-        if isinstance(axis, Range):
-            out.append(Span(j, axis.low, axis.high))
-            continue
-        position = {v: i for i, v in enumerate(coding.values)}
-        member = np.zeros((len(regions), len(position)), dtype=bool)
-        for i, v in enumerate(axis.known):
-            if v in position:
-                member[:, position[v]] = axis.member[:, i]
-        out.append(Choice(j, member, _away(member, coding.column.type == "ordinal", coding.missing, coding.levels)))
-    return out
-
-
-class Crowd:
-    """The candidates: distinct pairs of a group and a private vector of one of its members, in order of content."""
-
-    def __init__(self, encoder: Encoder, heom: HEOM, rows: Matrix, group: Ints, regions: Regions, blur: Floats) -> None:
-        """`blur`: how far each group's region reaches, in units of the distance."""
-        self.encoder, self.heom, self.rows, self.blur = encoder, heom, rows, blur
-        self.shapes = shapes(regions, encoder)
-        quasi = np.zeros(rows.shape[1], dtype=bool)
-        quasi[[s.column for s in self.shapes]] = True
-        self.quasi = np.flatnonzero(quasi)
-        usable = group >= 0
-        self.tuples = self._members(group, usable)
-        pairs = np.column_stack([group[usable], rows[usable][:, ~quasi]])
-        pairs = np.unique(pairs, axis=0)
-        self.group = pairs[:, 0].astype(np.int64)
-        self.private = np.zeros((len(pairs), rows.shape[1]))
-        self.private[:, ~quasi] = pairs[:, 1:]
-        self._own = ~quasi[heom.measured], ~quasi[~heom.measured]
-
-    def judge(self, favourable: Favourable, cell_budget: int, min_pureness: float) -> None:
-        """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough."""
-        kept = np.arange(len(self.group))
-        most = max((len(t) for t in self.tuples.values()), default=0)
-        for place in range(most):  # one member after the other: most candidates fall with the first
-            has = np.array([place < len(self.tuples[int(g)]) for g in self.group[kept]], dtype=bool)
-            if not has.any():
-                break
-            asked = kept[has]
-            cells = np.array([self.tuples[int(g)][place] for g in self.group[asked]])
-            good = np.ones(len(kept), dtype=bool)
-            good[has] = self._ask(favourable, asked, cells)
-            kept = kept[good]
-        pureness, sampled = self._pureness(favourable, kept, cell_budget)
-        fit = pureness >= min_pureness
-        self.pureness, self.sampled = pureness[fit], sampled[fit]
-        self.group, self.private = self.group[kept][fit], self.private[kept][fit]
-        self._numbers = np.ascontiguousarray(self.heom.numbers(self.private)[:, self._own[0]])
-        self._labels = np.ascontiguousarray(self.heom.labels(self.private)[:, self._own[1]])
-
-    def nearest(self, queries: Matrix) -> Ints:
-        """The nearest eligible candidate of each query (-1: none)."""
-        if not len(self.group):
-            return np.full(len(queries), -1, dtype=np.int64)
-        found: Ints = nearest_candidate(
-            self._gap(queries),
-            np.ascontiguousarray(self.heom.numbers(queries)[:, self._own[0]]),
-            np.ascontiguousarray(self.heom.labels(queries)[:, self._own[1]]),
-            self.group,
-            self._numbers,
-            self._labels,
-            np.ascontiguousarray(self.heom.scale[self._own[0]]),
-        )
-        return found
-
-    def distance(self, queries: Matrix, rows: Matrix, regions: Regions, blur: Floats) -> Floats:
-        """Query x row: distance to a region given for each row, with the row's private values."""
-        total = _region_gap(shapes(regions, self.encoder), blur, queries, self.heom)
-        numbers, labels = self.heom.numbers(rows)[:, self._own[0]], self.heom.labels(rows)[:, self._own[1]]
-        x, named = self.heom.numbers(queries)[:, self._own[0]], self.heom.labels(queries)[:, self._own[1]]
-        for j, scale in enumerate(self.heom.scale[self._own[0]]):
-            step = np.abs(x[:, j, None] - numbers[None, :, j]) / scale
-            both = np.isnan(x[:, j, None]) & np.isnan(numbers[None, :, j])
-            total += np.where(np.isnan(step), np.where(both, 0.0, 1.0), step)
-        for j in range(labels.shape[1]):
-            total += named[:, j, None] != labels[None, :, j]
-        return total
-
-    def _gap(self, queries: Matrix) -> Floats:
-        """Query x group: the distance to the region, and how far it reaches from there."""
-        return _region_gap(self.shapes, self.blur, queries, self.heom)
-
-    def example(self, candidates: Ints) -> Matrix:
-        """Each candidate with the quasi-identifiers of its group's first member in order of content."""
-        out = self.private[candidates].copy()
-        out[:, self.quasi] = np.array([self.tuples[int(g)][0] for g in self.group[candidates]])
-        return out
-
-    def _members(self, group: Ints, usable: Bools) -> dict[int, Matrix]:
-        """The distinct quasi-identifiers of each group's people."""
-        pairs = np.unique(np.column_stack([group[usable], self.rows[usable][:, self.quasi]]), axis=0)
-        starts = np.flatnonzero(np.r_[True, pairs[1:, 0] != pairs[:-1, 0]]) if len(pairs) else np.zeros(0, np.intp)
-        return {int(part[0, 0]): part[:, 1:] for part in np.split(pairs, starts[1:]) if len(part)}
-
-    def _ask(self, favourable: Favourable, candidates: Ints, cells: Matrix) -> Bools:
-        out = np.empty(len(candidates), dtype=bool)
-        for a in range(0, len(candidates), _CHUNK):
-            rows = self.private[candidates[a : a + _CHUNK]].copy()
-            rows[:, self.quasi] = cells[a : a + _CHUNK]
-            out[a : a + _CHUNK] = favourable(rows)
-        return out
-
-    def _pureness(self, favourable: Favourable, kept: Ints, budget: int) -> tuple[Floats, Bools]:
-        """Share of each candidate's combinations that keep the decision, sampled where there are too many."""
-        pureness, sampled = np.zeros(len(kept)), np.zeros(len(kept), dtype=bool)
-        for batch in self._batches(kept, budget):
-            owner = np.concatenate([np.full(len(cells), i) for i, cells, _ in batch])
-            good = self._ask(favourable, kept[owner], np.concatenate([cells for _, cells, _ in batch]))
-            for i, _, drawn in batch:
-                pureness[i], sampled[i] = good[owner == i].mean(), drawn
-        return pureness, sampled
-
-    def _batches(self, kept: Ints, budget: int) -> Iterator[list[tuple[int, Matrix, bool]]]:
-        """Candidates with the combinations of their region, about one model call's worth at a time."""
-        distinct = [np.unique(self.rows[:, s.column]) for s in self.shapes]
-        columns = [s.column for s in self.shapes]
-        at = [columns.index(int(j)) for j in self.quasi]
-        cache: dict[int, tuple[Matrix, bool]] = {}
-        batch: list[tuple[int, Matrix, bool]] = []
-        rows = 0
-        for i, c in enumerate(kept):
-            g = int(self.group[c])
-            if g not in cache:
-                cells, drawn = _combinations([s.options(g, d) for s, d in zip(self.shapes, distinct)], budget)
-                cache = {g: (cells[:, at], drawn)}
-            batch.append((i, *cache[g]))
-            rows += len(cache[g][0])
-            if rows >= _CHUNK:
-                yield batch
-                batch, rows = [], 0
-        if batch:
-            yield batch
-
-
-def _region_gap(columns: list[Span | Choice], blur: Floats, queries: Matrix, heom: HEOM) -> Floats:
-    scale = dict(zip(np.flatnonzero(heom.measured).tolist(), heom.scale.tolist()))
-    total = np.repeat(blur[None], len(queries), axis=0)
-    for shape in columns:
-        total += shape.gap(queries[:, shape.column], scale.get(shape.column, 1.0))
-    return total
-
-
-def _combinations(options: list[Floats], budget: int) -> tuple[Matrix, bool]:
-    size = float(np.prod([float(len(o)) for o in options]))
-    if size <= budget:
-        grid = np.meshgrid(*options, indexing="ij")
-        every: Matrix = np.stack([g.ravel() for g in grid], axis=1)
-        return every, False
-    rng = generator(0)  # the same sample for the same region
-    return np.stack([rng.choice(o, _SAMPLE) for o in options], axis=1), True
-
-
-def _away(member: Bools, ordered: bool, missing: int, levels: int) -> Floats:
-    """Group x value: 0 in the set; else steps to the nearest level of it, or 1 for labels."""
-    out: Floats = np.where(member, 0.0, 1.0)
-    if not ordered:
-        return out
-    rank = np.arange(member.shape[1], dtype=float)
-    known = np.ones(member.shape[1], dtype=bool)
-    if missing >= 0:
-        known[missing] = False
-    for g in range(len(member)):
-        inside = np.flatnonzero(member[g] & known)
-        if len(inside):
-            steps = np.abs(rank[:, None] - rank[inside][None]).min(axis=1) / max(levels - 1, 1)
-            out[g, known] = steps[known]
-    return out
+def _trimmed(table: Table, rows: Bools) -> Table:
+    """Some of the rows, without the categories that none of them holds unless these are declared."""
+    part = table.take(rows)
+    for column in part.schema:
+        values = part.frame[column.name]
+        if isinstance(values.dtype, pd.CategoricalDtype) and column.values is None:
+            part.frame[column.name] = values.cat.remove_unused_categories()
+    return part

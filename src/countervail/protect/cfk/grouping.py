@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from countervail.core.arrays import Bools, Codes, Floats, Ints
 from countervail.core.rng import generator
 from countervail.protect.cfk import grouping_kernels as kernels
 from countervail.protect.cfk.grouping_kernels import Items
-from countervail.protect.cfk.space import Bools, Boxes, Codes, Floats, Ints, Space
+from countervail.protect.cfk.space import Boxes, Space
 
 _BLOCK = 1200  # items clustered at once
 _NEAR = 60

@@ -21,12 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Codes = NDArray[np.int32]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from countervail.core.arrays import Bools, Codes, Floats, Ints
 
 TOLERANCE = 1e-12
 

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.core.encode import Coding, Encoder, Matrix
+from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
+from countervail.core.encode import Coding, Encoder
 from countervail.core.loss import as_interval, column_weights
 from countervail.core.region import Range, Regions, Values
 from countervail.core.table import Table
-
-Ints = NDArray[np.int64]
-Codes = NDArray[np.int32]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,6 +30,10 @@ class Boxes:
     def take(self, rows: Ints | Bools) -> Boxes:
         """Some of the boxes."""
         return Boxes(self.low[rows], self.high[rows], self.member[rows])
+
+    def put(self, at: Any, others: Boxes, source: Any) -> None:
+        """Write some of the other boxes into the places `at`."""
+        self.low[at], self.high[at], self.member[at] = others.low[source], others.high[source], others.member[source]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,15 +77,15 @@ class Space:
                 coding = encoder.codings[columns[j]]
                 scale[j] = float(np.ptp(v)) if coding.numeric else float(max(coding.levels - 1, 1))
         unit = np.where(interval, np.divide(w, scale, out=np.zeros_like(w), where=scale > 0), w / sizes)
-        tuples, row_tuple, counts = _distinct(codes, sizes)
+        first, row_tuple = distinct_rows(codes)
         return cls(
             tuple(encoder.codings[c] for c in columns),
             columns,
             tuple(values),
             codes,
-            np.ascontiguousarray(tuples, dtype=np.int32),
-            counts.astype(np.int64),
-            row_tuple.ravel().astype(np.int64),
+            np.ascontiguousarray(codes[first]),
+            np.bincount(row_tuple).astype(np.int64),
+            row_tuple,
             interval,
             sizes,
             positions,
@@ -97,14 +96,20 @@ class Space:
     def only(self, rows: Ints) -> Space:
         """The same codes and costs for some of the rows."""
         codes = self.row_codes[rows]
-        tuples, row_tuple, counts = _distinct(codes, self.sizes)
-        return replace(
-            self,
-            row_codes=codes,
-            tuples=np.ascontiguousarray(tuples, dtype=np.int32),
-            counts=counts.astype(np.int64),
-            row_tuple=row_tuple.ravel().astype(np.int64),
-        )
+        first, row_tuple = distinct_rows(codes)
+        counts = np.bincount(row_tuple).astype(np.int64)
+        tuples = np.ascontiguousarray(codes[first])
+        return replace(self, row_codes=codes, tuples=tuples, counts=counts, row_tuple=row_tuple)
+
+    def codes_of(self, rows: Matrix) -> Codes:
+        """The codes of training rows."""
+        codes = [np.searchsorted(v, rows[:, c]) for v, c in zip(self.values, self.columns)]
+        return np.column_stack(codes).astype(np.int32)
+
+    def no_boxes(self, n: int) -> Boxes:
+        """Room for `n` boxes."""
+        q, v = len(self.sizes), self.positions.shape[1]
+        return Boxes(np.zeros((n, q), np.int64), np.zeros((n, q), np.int64), np.zeros((n, q, v), dtype=bool))
 
     def cells(self, boxes: Boxes, i: int) -> Codes:
         """All code combinations of box `i`."""
@@ -145,15 +150,3 @@ class Space:
             member[:, self.values[j].astype(np.intp)] = boxes.member[:, j, : self.sizes[j]]
             axes.append(Values.of(coding.name, known, member))
         return Regions(tuple(axes), len(boxes)).pruned()
-
-
-def _distinct(codes: Codes, sizes: Ints) -> tuple[Codes, Ints, Ints]:
-    """The distinct rows in lexicographic order, which of them each row is, and how many rows each stands for."""
-    if float(np.prod(sizes.astype(float))) >= 2.0**62:
-        tuples, inverse, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-        return tuples, inverse.ravel(), counts
-    key = np.ravel_multi_index(tuple(codes.T), sizes.tolist())
-    inverse, distinct = pd.factorize(key, sort=True)
-    first = np.empty(len(distinct), dtype=np.int64)
-    first[inverse[::-1]] = np.arange(len(key) - 1, -1, -1)
-    return codes[first], inverse, np.bincount(inverse)

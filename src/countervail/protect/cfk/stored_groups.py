@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.core.conform import plain
+from countervail.core.arrays import Bools, Ints
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_text
 from countervail.core.json_data import json_object, whole_json
@@ -21,10 +19,9 @@ from countervail.core.region import Range, Regions
 from countervail.core.release import regions_from_json, regions_to_json
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
+from countervail.ledger.ledger import Ledger
+from countervail.protect._recorded import Digests, row_digests
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Digests = NDArray[np.uint64]
 _FORMAT = 2  # of stored groups: 2 keeps quasi-identifiers and identifiers apart
 
 
@@ -130,11 +127,11 @@ class Groups:
                 f"them (identifiers=[...]): somebody who has changed could not be told from somebody new."
             )
 
-    def whole(self, group: Ints) -> NDArray[np.bool_]:
+    def whole(self, group: Ints) -> Bools:
         """Which groups are all there: one that lost a person, or changed, answers no more."""
         stored = np.bincount(self.group, minlength=len(self.regions))
         present = np.bincount(group[group >= 0], minlength=len(self.regions))
-        there: NDArray[np.bool_] = (present == stored) & (stored >= self.k)
+        there: Bools = (present == stored) & (stored >= self.k)
         return there
 
     def extended(self, table: Table, rows: Ints, group: Ints, regions: Regions) -> Self:
@@ -230,6 +227,11 @@ class Groups:
         return cls._stored(text, path.name, "Groups.read", "Groups.write() or --groups")
 
 
+def groups_digest(ledger: Ledger, groups: Groups | None) -> bytes:
+    """Stored groups, to be recognised when a later fit builds on them."""
+    return b"" if groups is None or not groups.version else ledger.keyed("groups", groups.to_json())
+
+
 def _joined(a: Regions, b: Regions) -> Regions:
     kinds = Schema(tuple(Column(x.name, "numeric" if isinstance(x, Range) else "categorical") for x in a.axes))
     return Regions.from_cells([dict(r.cells) for part in (a, b) for r in part], kinds)
@@ -244,16 +246,3 @@ def _identified(people: Digests) -> Bools:
     """Who has all identifiers."""
     n, columns = people.shape
     return (people != 0).all(axis=1) if columns else np.zeros(n, dtype=bool)
-
-
-def row_digests(table: Table, names: Sequence[str], key: str) -> Digests:
-    """A keyed digest of each row's values in some columns."""
-    values = pd.DataFrame({n: spelt(table.frame[n]) for n in names})
-    return pd.util.hash_pandas_object(values, index=False, hash_key=key).to_numpy().astype(np.uint64)
-
-
-def spelt(values: pd.Series) -> pd.Series:
-    """Values in one spelling, whatever the dtype: 1, 1.0 and "1" are written alike."""
-    codes, kinds = pd.factorize(values, use_na_sentinel=False)
-    words = np.array(["\0" if pd.isna(v) else plain(v) for v in kinds], dtype=object)
-    return pd.Series(words[codes], dtype=object)

@@ -5,47 +5,33 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from countervail.core.encode import Encoder, Matrix
-from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Rows, Table
-from countervail.explain.base import as_labels, provenance
+from countervail.explain.answering import Aim, Answers, Queries, explanations, join_queries
+from countervail.explain.base import check_table, provenance
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect.base import ExplanationProtector, check_unchanged, frozen, held, settled
 from countervail.protect.dp.budgeted import beside, cost_of, counted, personal, promised, spelling
-from countervail.protect.dp.grid import Grid, Ints
+from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.pool_search import Judge, Pooled, search
 from countervail.protect.dp.public import Public
 
-Bools = NDArray[np.bool_]
-P = TypeVar("P")
-Floats = NDArray[np.float64]
 _BATCH = 256  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
+DECLARED = "Table.from_frame(df, target=..., domains={...})"  # how a table with public domains is built
 SEEDED = "The noise was seeded: whoever knows or guesses the seed can take it off."
 _INVALID = "No row that changes the decision was found within this budget; the last one tried is given."
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Asked:
-    """A batch of queries that want an answer, and all that is public about them."""
-
-    encoder: Encoder
-    frame: pd.DataFrame
-    x: Matrix
-    wanted: Bools
-    distances: Ints
 
 
 class PrivateExplainer(ExplanationProtector):
@@ -56,6 +42,8 @@ class PrivateExplainer(ExplanationProtector):
 
     draws_noise: ClassVar[bool] = True
     keeps_draw: ClassVar[bool] = False  # answers come from one draw, made at fit: pickles need no table
+    table_: Table | None
+    target: Any
     epsilon: float
     split: Mapping[str, float] | None
     missing: Sequence[str]
@@ -69,12 +57,12 @@ class PrivateExplainer(ExplanationProtector):
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
         self._check_parameters()
-        check_table(table, self._owner)
+        check_table(table, self._owner, DECLARED)
         given = frozen(self)
         grid = Grid.of(table, self._owner, self.missing)
         self.shares_ = shares(table.schema.features, self.split, self._owner)
         self.public_ = Public.of(grid, table.schema, model, self._owner)
-        self._wanted(np.zeros(1, dtype=np.int64))
+        self._aim().wanted(np.zeros(1, dtype=np.int64))
         if self.ledger is not None and not self.keeps_draw:
             self.spelt_ = spelling(self.get_params(deep=False), self.shares_, grid, self.public_)
         self._learn(table, model, grid.codes(table.features))
@@ -93,18 +81,33 @@ class PrivateExplainer(ExplanationProtector):
     def _explained(self, rows: Rows, progress: Progress | None) -> Explanations:
         check_is_fitted(self, "table_")
         check_unchanged(self)
-        encoder, frame, queries = self.public_.queries(rows)
+        public, given = self.public_, self.public_.queries(rows)
+        aim = self._aim()
         if self.ledger is not None and not self.keeps_draw:
-            return self._release(encoder, frame, *self._from_ledger(self.ledger, encoder, frame, queries, progress))
-        words = Words(self.random_state)
-        parts = []
-        for start in range(0, len(frame), _BATCH):
-            stop = min(start + _BATCH, len(frame))
-            parts.append(self._batch(encoder, frame.iloc[start:stop], queries[start:stop], words))
-            if progress is not None:
-                progress(stop, len(frame))
-        cells, now, after, already = (np.concatenate([p[i] for p in parts]) for i in range(4))
-        return self._release(encoder, frame, cells, now, after, already)
+            encoder, frame, x = given
+            starts = range(0, len(frame), _BATCH)
+            asked = join_queries([aim.ask(encoder, frame.iloc[i : i + _BATCH], x[i : i + _BATCH]) for i in starts])
+            answers = asked.answer(lambda queries: self._from_ledger(queries, progress))
+        else:
+            words = Words(self.random_state)
+            asked, answers = aim.answer(
+                *given,
+                lambda queries: self._judged(queries, self._answer(queries, words)),
+                batch=_BATCH,
+                progress=progress,
+            )
+        promise = self.guarantee().over(int((~asked.already).sum()))
+        return explanations(
+            asked,
+            answers,
+            public.decision,
+            public.probe.schema,
+            promise,
+            made_by(self),
+            caveats=self._caveats(),
+            undone=_INVALID,
+            audit=self.table_,
+        )
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
@@ -121,67 +124,35 @@ class PrivateExplainer(ExplanationProtector):
         """Keep what answers need."""
 
     @abstractmethod
-    def _answer(self, asked: Asked, words: Words) -> Matrix:
+    def _answer(self, asked: Queries, words: Words) -> Matrix:
         """The row that answers each query."""
 
     def _check_parameters(self) -> None:
         """Parameters of the subclass."""
 
-    def _batch(
-        self, encoder: Encoder, frame: pd.DataFrame, queries: Matrix, words: Words
-    ) -> tuple[Matrix, Ints, Ints, Bools]:
-        """Cells, decision now and after, and who has what he wants already."""
-        now = self.public_.decision.decide(frame)
-        wanted = self._wanted(now)
-        already = wanted[np.arange(len(now)), now]
-        cells, after = queries.copy(), now.copy()
-        at = np.flatnonzero(~already)
-        if len(at):
-            distances = self.public_.grid.distances(queries[at])
-            cells[at] = self._answer(Asked(encoder, frame.iloc[at], queries[at], wanted[at], distances), words)
-            after[at] = self.public_.decision.decide(encoder.decode(cells[at]))
-        return cells, now, after, already
+    def _judged(self, asked: Queries, cells: Matrix) -> Answers:
+        """Rows with the decisions about them, wanted or not: noise may have undone what was looked for."""
+        after = self.public_.decision.decide(asked.encoder.decode(cells))
+        return Answers(cells, after, asked.wanted[np.arange(len(after)), after])
 
-    def _from_ledger(
-        self, ledger: Ledger, encoder: Encoder, frame: pd.DataFrame, queries: Matrix, progress: Progress | None
-    ) -> tuple[Matrix, Ints, Ints, Bools]:
-        """What :meth:`_batch` gives, from stored answers and newly paid ones, all equal for equal rows of the grid."""
-        public = self.public_
-        starts = range(0, len(frame), _BATCH)
-        now = np.concatenate([public.decision.decide(frame.iloc[i : i + _BATCH]) for i in starts])
-        wanted = self._wanted(now)
-        already = wanted[np.arange(len(now)), now]
-        cells, after, at = queries.copy(), now.copy(), np.flatnonzero(~already)
+    def _from_ledger(self, asked: Queries, progress: Progress | None) -> Answers:
+        """Stored answers and newly paid ones, all equal for equal rows of the grid."""
+        public, ledger = self.public_, self.ledger
+        assert ledger is not None
 
-        def draw(rows: pd.DataFrame, x: Matrix, want: Bools) -> Matrix:
-            return self._answer(Asked(public.encoder, rows, x, want, public.grid.distances(x)), Words())
+        def draw(rows: pd.DataFrame, x: Matrix, wanted: Bools) -> Matrix:
+            nobody = np.full(len(x), -1, dtype=np.int64)  # what is decided about them now is not looked at
+            return self._answer(Queries(public.encoder, rows, x, nobody, wanted), Words())
 
-        if len(at):
-            asked, want, cost = frame.iloc[at], wanted[at], cost_of(self._promise())
-            found = counted(ledger, cost, self.name, self.spelt_, public, asked, want, draw, progress)
-            cells[at], after[at] = personal(public, encoder, asked, queries[at], found, want)
-        return cells, now, after, already
+        cost = cost_of(self._promise())
+        found = counted(ledger, cost, self.name, self.spelt_, public, asked.frame, asked.wanted, draw, progress)
+        cells, after = personal(public, asked.encoder, asked.frame, asked.x, found, asked.wanted)
+        return Answers(cells, after, asked.wanted[np.arange(len(after)), after])
 
-    def _wanted(self, now: Ints) -> Bools:
-        """Query x class: which decisions an answer may lead to."""
-        decision, schema = self.public_.decision, self.public_.probe.schema
-        classes = np.arange(len(decision.classes))
-        if isinstance(self.target, str) and self.target == "other":
-            other: Bools = classes[None, :] != now[:, None]
-            return other
-        labels: Any = self.target
-        if isinstance(labels, str) and labels == "favourable" and labels not in decision.classes:
-            labels = schema.favourable
-            if not labels:
-                raise SchemaError(
-                    f"{self._owner} aims at the favourable decision, but the table declares none. "
-                    f'Write favourable = ["..."] at the top of the schema file, or use --target; in Python, pass '
-                    f"favourable=... to Table.from_frame, or target=... here."
-                )
-        aimed = np.isin(classes, decision.codes(as_labels(labels), "target"))
-        return np.broadcast_to(aimed, (len(now), len(classes))).copy()
+    def _aim(self) -> Aim:
+        return Aim(self.public_.decision, self.target, self.public_.probe.schema, self._owner)
 
-    def _judge(self, asked: Asked) -> Judge:
+    def _judge(self, asked: Queries) -> Judge:
         """The model on rows of a batch: wanted or not, and the score of the wanted decision."""
         decision = self.public_.decision
 
@@ -195,30 +166,10 @@ class PrivateExplainer(ExplanationProtector):
 
         return judge
 
-    def _searched(self, asked: Asked, pool: Ints, shown: Bools) -> Matrix:
+    def _searched(self, asked: Queries, distances: Ints, pool: Ints, shown: Bools) -> Matrix:
         """The counterfactual that a pool leads to."""
-        pooled = Pooled(asked.x, pool, shown, asked.distances, self.public_.grid.numbers())
+        pooled = Pooled(asked.x, pool, shown, distances, self.public_.grid.numbers())
         return search(pooled, self._judge(asked))[0]
-
-    def _release(
-        self, encoder: Encoder, frame: pd.DataFrame, cells: Matrix, now: Ints, after: Ints, already: Bools
-    ) -> Explanations:
-        decision = self.public_.decision
-        valid = self._wanted(now)[np.arange(len(now)), after] & ~already
-        status = np.where(valid, "found", np.where(already, "already_favourable", "no_counterfactual"))
-        return Explanations(
-            frame,
-            blanked(encoder.decode(cells), already),
-            pd.Series(status),
-            decision.labels(now),
-            decision.labels(np.where(already, -1, after)),
-            self.public_.probe.schema,
-            self.guarantee().over(int((~already).sum())),
-            self._provenance(),
-            caveats=self._caveats(),
-            notes=tuple("" if ok else _INVALID for ok in valid | already),
-            audit=self.table_,
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
@@ -229,32 +180,12 @@ class PrivateExplainer(ExplanationProtector):
     def _caveats(self) -> tuple[str, ...]:
         return (*((SEEDED,) if self.random_state is not None else ()), *beside(self.ledger))
 
-    def _provenance(self) -> dict[str, Any]:
-        return made_by(self)
-
 
 def check_epsilon(epsilon: Any, owner: str) -> None:
     """A budget is a finite number above zero."""
     number = isinstance(epsilon, (int, float, np.integer, np.floating)) and not isinstance(epsilon, bool)
     if not number or not math.isfinite(epsilon) or epsilon <= 0:
         raise bad_parameter(owner, "epsilon", "a finite number above 0", epsilon)
-
-
-def check_count(owner: str, name: str, value: Any, most: int | None = None) -> None:
-    """A whole number of at least one."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < 1 or (most is not None and value > most):
-        limit = f" and at most {most}" if most is not None else ""
-        raise bad_parameter(owner, name, f"a whole number of at least 1{limit}", value)
-
-
-def check_table(table: Any, owner: str) -> None:
-    """A Table with features."""
-    if not isinstance(table, Table):
-        hint = "Build one with Table.from_frame(df, target=..., domains={...}) or Table.read(path, schema=...)."
-        raise bad_parameter(owner, "table", "a Table", type(table).__name__, hint)
-    if not table.schema.features:
-        raise SchemaError(f"The table given to {owner} has no feature columns: all are identifiers or target.")
 
 
 def shares(names: Sequence[str], split: Mapping[str, float] | None, owner: str) -> tuple[Fraction, ...]:
@@ -275,21 +206,6 @@ def unseeded(made: dict[str, Any]) -> dict[str, Any]:
     if made["parameters"].get("random_state") is not None:
         made["parameters"]["random_state"] = "given"
     return made
-
-
-def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
-    """The frame with some rows blank; whole numbers and truth values keep a nullable dtype then."""
-    if not gone.any():
-        return frame
-    out = {}
-    for name in frame.columns:
-        values = frame[name]
-        if pd.api.types.is_bool_dtype(values.dtype):
-            values = values.astype("boolean")
-        elif pd.api.types.is_integer_dtype(values.dtype):
-            values = values.astype("Int64")
-        out[name] = values.mask(gone)
-    return pd.DataFrame(out)
 
 
 def made_by(protector: Any) -> dict[str, Any]:

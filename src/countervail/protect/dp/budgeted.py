@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.encode import Encoder, Matrix
+from countervail.core.arrays import Matrix
+from countervail.core.encode import Encoder
 from countervail.core.errors import LedgerError
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.protocols import Progress

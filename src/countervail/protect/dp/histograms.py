@@ -8,14 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from countervail.core.encode import Matrix
-from countervail.core.errors import bad_parameter
+from countervail.core.arrays import Matrix
+from countervail.core.errors import bad_parameter, check_count
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words, generator
 from countervail.core.table import Table
+from countervail.explain.answering import Queries
 from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger
-from countervail.protect.dp.base import Asked, PrivateExplainer, check_count
+from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.budgeted import cost_of, spelling
 from countervail.protect.dp.grid import Ints
 from countervail.protect.dp.histogram_noise import noisy_counts
@@ -139,6 +140,7 @@ class PrivateHistograms(PrivateExplainer):
             columns.append(rng.choice(len(weights), size=int(self.records), p=p))
         return np.column_stack(columns).astype(np.int64)
 
-    def _answer(self, asked: Asked, words: Words) -> Matrix:
-        pool = self.records_.nearest(asked.distances, asked.wanted, int(self.neighbours))
-        return self._searched(asked, pool, np.ones(pool.shape, dtype=bool))
+    def _answer(self, asked: Queries, words: Words) -> Matrix:
+        distances = self.public_.grid.distances(asked.x)
+        pool = self.records_.nearest(distances, asked.wanted, int(self.neighbours))
+        return self._searched(asked, distances, pool, np.ones(pool.shape, dtype=bool))

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from countervail.core.encode import Matrix
-from countervail.core.errors import bad_parameter
+from countervail.core.arrays import Matrix
+from countervail.core.errors import bad_parameter, check_count
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Table
+from countervail.explain.answering import Queries
 from countervail.ledger.ledger import Ledger
-from countervail.protect.dp.base import Asked, PrivateExplainer, check_count
+from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.grid import Ints
 from countervail.protect.dp.pool import VARIANTS, Pool, Records, Variant
 
@@ -121,7 +122,8 @@ class PrivateNeighbours(PrivateExplainer):
             grid, self.pool, self.shares_, Fraction(float(self.epsilon)), int(self.neighbours), int(self.slots), columns
         )
 
-    def _answer(self, asked: Asked, words: Words) -> Matrix:
-        nearest = self.records_.nearest(asked.distances, asked.wanted, int(self.neighbours))
+    def _answer(self, asked: Queries, words: Words) -> Matrix:
+        distances = self.public_.grid.distances(asked.x)
+        nearest = self.records_.nearest(distances, asked.wanted, int(self.neighbours))
         pool, shown = self.pool_.draw(nearest, words)
-        return self._searched(asked, pool, shown)
+        return self._searched(asked, distances, pool, shown)

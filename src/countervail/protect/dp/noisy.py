@@ -10,16 +10,17 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from countervail.core.encode import Matrix
+from countervail.core.arrays import Matrix
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
 from countervail.core.schema import Schema
 from countervail.core.table import Table
+from countervail.explain.answering import Queries
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
 from countervail.ledger.ledger import Ledger
-from countervail.protect.dp.base import Asked, PrivateExplainer
+from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.grid import Ints
 from countervail.protect.dp.randomiser import Randomiser
 
@@ -118,7 +119,7 @@ class NoisyCounterfactual(PrivateExplainer):
         reward: Any = "sparsity" if self.public_.decision.has_scores else "none"
         return NICE(reward, target=self.target)
 
-    def _answer(self, asked: Asked, words: Words) -> Matrix:
+    def _answer(self, asked: Queries, words: Words) -> Matrix:
         true = self._inner(asked.frame)
         numbers, columns = self.public_.grid.numbers(), np.arange(true.shape[1])
         cells = np.empty(asked.x.shape)

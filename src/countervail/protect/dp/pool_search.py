@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from countervail.core.encode import Matrix
+from countervail.core.arrays import Matrix
 from countervail.protect.dp.grid import Ints
 
 Bools = NDArray[np.bool_]

@@ -7,17 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.core.encode import Encoder, Matrix, conform_rows, require_numbers
+from countervail.core.arrays import Ints, Matrix, distinct_rows
+from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import SchemaError
 from countervail.core.rng import generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.model.decision import Decision
-from countervail.protect.dp.grid import Grid, Ints
+from countervail.protect.dp.grid import Grid
 
-Bools = NDArray[np.bool_]
 _BATCH = 1024  # rows of every model call about the table: always as many, whatever the table holds
 _PROBES = 256
 _MIX = 0x9E3779B97F4A7C15
@@ -52,10 +51,7 @@ class Public:
         given = to_pandas(rows, self.owner, "rows")
         given = given.drop(columns=[n for n in self.identifiers if n in given.columns])
         self._check_whole(given)
-        frame = conform_rows(given, self.probe, self.owner)
-        require_numbers(frame, self.probe.schema, self.owner, "rows")
-        encoder, queries = self.encoder.extended(frame)
-        return encoder, frame, queries
+        return encode_queries(given, self.probe, self.encoder, self.owner)
 
     def classes_of(self, codes: Ints) -> Ints:
         """The decision about each coded record, as a function of that record alone.
@@ -63,7 +59,8 @@ class Public:
         Scores can change in their last digits with the size of a batch and with a row's place in it, which other
         records would decide. So batches have one size, and a record's place follows from its content.
         """
-        distinct, inverse = np.unique(codes, axis=0, return_inverse=True)
+        first, inverse = distinct_rows(codes)
+        distinct = codes[first]
         place = _places(distinct)
         order = np.argsort(place, kind="stable")
         counts = np.bincount(place, minlength=_BATCH)
@@ -76,7 +73,7 @@ class Public:
             rows = np.tile(self.grid.default, (_BATCH, 1))
             rows[place[held]] = distinct[held]
             found[held] = self.decide(rows)[place[held]]
-        return found[inverse.ravel()]
+        return found[inverse]
 
     def decide(self, codes: Ints) -> Ints:
         """The decision about coded records, in one call."""

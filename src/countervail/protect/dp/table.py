@@ -21,12 +21,12 @@ from countervail.core.release import Release
 from countervail.core.rng import RandomState, Words
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
-from countervail.explain.base import Explainer
+from countervail.explain.base import Explainer, check_table
 from countervail.explain.nice import NICE
 from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect.base import TableProtector, check_unchanged, frozen, held, settled
-from countervail.protect.dp.base import SEEDED, check_epsilon, check_table, made_by, shares
+from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by, shares
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.public import Public, public_target
@@ -98,7 +98,7 @@ class DPTable(TableProtector):
             del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
-        check_table(table, self._owner)
+        check_table(table, self._owner, DECLARED)
         given = frozen(self)
         self._learn(table)
         self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), settled(self, given)

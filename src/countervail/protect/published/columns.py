@@ -6,15 +6,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.core.encode import Encoder, Matrix
-from countervail.core.tuples import row_numbers
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
+from countervail.core.arrays import Bools, Floats, Matrix
+from countervail.core.encode import Encoder
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -56,10 +50,3 @@ def response(cells: Floats, values: Floats, epsilon: Floats, rng: np.random.Gene
     place = np.searchsorted(values, cells)
     others = values[(place + rng.integers(1, len(values), cells.shape)) % len(values)]
     return np.where(kept, cells, others)
-
-
-def distinct_rows(rows: Matrix) -> tuple[Ints, Ints]:
-    """Where each distinct row comes first, and which of them every row is."""
-    key = row_numbers([pd.factorize(column)[0].astype(np.int64) for column in rows.T])
-    _, first, place = np.unique(key, return_index=True, return_inverse=True)
-    return first.astype(np.int64), place.astype(np.int64)

@@ -7,13 +7,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from countervail.core.errors import bad_parameter
+from countervail.core.arrays import Bools, Matrix
+from countervail.core.errors import bad_parameter, check_count
 from countervail.core.rng import RandomState
 from countervail.core.schema import Schema
 from countervail.core.table import Table
-from countervail.protect.dp.base import check_count
+from countervail.explain.answering import Queries
 from countervail.protect.dp.grid import Grid
-from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+from countervail.protect.published.base import PublishedExplainer
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +123,5 @@ class DPGAN(PublishedExplainer):
         kept = tuple(c for c in table.schema if c.role != "identifier")
         self.explainer_ = self._nice(Table(frame, Schema(kept, table.schema.favourable)), model, justified=False)
 
-    def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:
+    def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
         return self._plain(asked)

@@ -5,20 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, distinct_rows, first_best
 from countervail.core.distance import Neighbours
-from countervail.core.encode import Matrix
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import bad_parameter, check_count
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
-from countervail.protect.dp.base import check_count
-from countervail.protect.published.base import Answers, Asked, PublishedExplainer
-from countervail.protect.published.columns import distinct_rows
+from countervail.explain.answering import Queries
+from countervail.protect.published.base import PublishedExplainer
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 SPLITS = ("columns", "columns and neighbours")
 REWARDS = ("nearest", "gain")
 _VALID = 1.0  # no score is larger: whatever changes the decision comes first
@@ -109,9 +104,9 @@ class InlineDP(PublishedExplainer):
         nice = self.explainer_
         self.nearest_ = Neighbours(nice.heom_, nice.rows_, nice.decision_.train, nice._eligible(), distinct=False)
 
-    def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:
-        first = np.unique(asked.place, return_index=True)[1]
-        near = self.nearest_.nearest(asked.distinct, asked.wanted[first], int(self.neighbours))[0][asked.place]
+    def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
+        first, place = distinct_rows(asked.x)
+        near = self.nearest_.nearest(asked.x[first], asked.wanted[first], int(self.neighbours))[0][place]
         held = near >= 0
         given: Bools = np.any(held, axis=1)
         at = np.flatnonzero(given)
@@ -119,7 +114,7 @@ class InlineDP(PublishedExplainer):
         if len(at):
             pool, open_ = self._pool(asked.x[at], near[at], held[at], rng)
             cells[at] = self._walk(asked, at, pool, held[at], open_)
-        return Answers(cells, given)
+        return cells, given
 
     def _pool(self, x: Matrix, near: Ints, held: Bools, rng: np.random.Generator) -> tuple[Floats, Bools]:
         """Query x neighbour x column: noisy values, and which columns of each query may change."""
@@ -134,7 +129,7 @@ class InlineDP(PublishedExplainer):
             pool[some, :, j] = self.columns_.noisy(j, pool[some, :, j], share[some], rng)
         return pool, open_
 
-    def _walk(self, asked: Asked, at: Ints, pool: Floats, held: Bools, open_: Bools) -> Matrix:
+    def _walk(self, asked: Queries, at: Ints, pool: Floats, held: Bools, open_: Bools) -> Matrix:
         """Each query takes its most rewarding value, closes that column, and goes on until the decision changes."""
         start = asked.x[at]
         cells, todo = start.copy(), np.arange(len(at))
@@ -144,13 +139,13 @@ class InlineDP(PublishedExplainer):
             if self.reward == "nearest":
                 far = self.explainer_.heom_.between(start[owner], trial)
                 score = np.where(valid, _VALID + 1 / (1 + far), score)
-            best = _first_best(owner, score)
+            best = first_best(owner, score)
             cells[owner[best]] = trial[best]
             open_[owner[best], column[best]] = False
             todo = owner[best][~valid[best]]
         return cells
 
-    def _judge(self, asked: Asked, rows: Matrix, wanted: Bools) -> tuple[Bools, Floats]:
+    def _judge(self, asked: Queries, rows: Matrix, wanted: Bools) -> tuple[Bools, Floats]:
         """Wanted or not, and the score of the wanted decision; equal rows are asked about once."""
         decision = self.explainer_.decision_
         first, place = distinct_rows(rows)
@@ -176,12 +171,3 @@ def _trials(cells: Matrix, pool: Floats, held: Bools, open_: Bools, todo: Ints) 
     trial = cells[owner[which]]
     trial[np.arange(len(which)), column[which]] = values[which, slot]
     return trial, owner[which], column[which]
-
-
-def _first_best(group: Ints, value: Floats) -> Ints:
-    """Position of the first largest value of each group; groups are contiguous."""
-    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-    top = np.repeat(np.maximum.reduceat(value, starts), np.diff(np.append(starts, len(group))))
-    hits = np.flatnonzero(value == top)
-    first: Ints = hits[np.concatenate([[True], group[hits][1:] != group[hits][:-1]])]
-    return first

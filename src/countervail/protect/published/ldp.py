@@ -6,11 +6,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from countervail.core.arrays import Bools, Matrix
 from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
-from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+from countervail.explain.answering import Queries
+from countervail.protect.published.base import PublishedExplainer
 from countervail.protect.published.columns import Columns
 
 RESPONSES = ("kept", "swapped")
@@ -98,7 +100,7 @@ class LDP(PublishedExplainer):
         )
         return reference(table, encoder, noisy)
 
-    def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:
+    def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
         return self._plain(asked)
 
 

@@ -6,15 +6,14 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, distinct_rows
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
-from countervail.protect.published.base import Answers, Asked, PublishedExplainer
+from countervail.explain.answering import Queries
+from countervail.protect.published.base import PublishedExplainer
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Held = tuple[Floats, Floats]  # the values of a column in a class, and how often each occurs
 SCORES = ("frequency", "nearness")
 _ALL = -1  # in the place of a class that the model gives to no record
@@ -34,21 +33,21 @@ class PostExplainer(PublishedExplainer):
         """Instances the contract tests run on."""
         return [cls(epsilon=5.0), cls(random_state=0)]
 
-    def _answer(self, asked: Asked, rng: np.random.Generator) -> Answers:
-        plain = self._plain(asked)
-        changed = (plain.cells != asked.x) & plain.given[:, None]
+    def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
+        plain, given = self._plain(asked)
+        changed = (plain != asked.x) & given[:, None]
         share = float(self.epsilon) / np.maximum(changed.sum(axis=1), 1)
         # Which class the counterfactual belongs to: the frequencies are those of its records.
         classes = self._classes(asked, plain)
-        cells = plain.cells.copy()
+        cells = plain.copy()
         for j in range(cells.shape[1]):
             at = np.flatnonzero(changed[:, j])
             if len(at):
                 cells[at, j] = self._redrawn(j, cells[at, j], share[at], classes[at], rng)
-        return Answers(cells, plain.given)
+        return cells, given
 
-    def _classes(self, asked: Asked, plain: Answers) -> Ints:
-        return np.zeros(len(plain.cells), dtype=np.int64)
+    def _classes(self, asked: Queries, plain: Matrix) -> Ints:
+        return np.zeros(len(plain), dtype=np.int64)
 
     @abstractmethod
     def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
@@ -106,10 +105,10 @@ class _Frequencies(PostExplainer):
                 values, counts = np.unique(column, return_counts=True)
                 self.counts_[int(c), j] = values, counts.astype(float)
 
-    def _classes(self, asked: Asked, plain: Answers) -> Ints:
+    def _classes(self, asked: Queries, plain: Matrix) -> Ints:
         decision = self.explainer_.decision_
-        first = np.unique(asked.place, return_index=True)[1]
-        said = decision.decide(asked.encoder.decode(plain.cells[first]))[asked.place]
+        first, place = distinct_rows(plain)
+        said = decision.decide(asked.encoder.decode(plain[first]))[place]
         return np.where(np.isin(said, decision.train), said, _ALL)
 
     def _among(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:

@@ -1,0 +1,60 @@
+"""Arrays that everything is made of, and what is done to their rows everywhere: equal ones once, the best of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Matrix = Floats  # rows as numbers and codes, one column each
+
+
+def number_rows(columns: Sequence[Ints]) -> Ints:
+    """A dense number for each distinct row of coded columns; they are paired off so that keys never overflow."""
+    key = columns[0]
+    for column in columns[1:]:
+        key = pd.factorize(key * (int(column.max(initial=0)) + 1) + column)[0].astype(np.int64)
+    return key
+
+
+def number_columns(frame: pd.DataFrame, names: Sequence[str]) -> list[Ints]:
+    """Each column as dense numbers; missing is a value of its own."""
+    return [pd.factorize(frame[n], use_na_sentinel=False)[0].astype(np.int64) for n in names]
+
+
+def distinct_rows(rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
+    """Where each distinct row comes first, in the order of their content, and which of them every row is."""
+    codes = [pd.factorize(column, sort=True, use_na_sentinel=False)[0].astype(np.int64) for column in rows.T]
+    sizes = [int(c.max(initial=0)) + 1 for c in codes]
+    if float(np.prod([float(s) for s in sizes])) < 2.0**62:
+        key = np.ravel_multi_index(tuple(codes), tuple(sizes)) if codes else np.zeros(len(rows), np.int64)
+        _, first, which = np.unique(key, return_index=True, return_inverse=True)
+        return first.astype(np.int64), which.ravel().astype(np.int64)
+    order = np.lexsort(codes[::-1])
+    ranked = np.column_stack(codes)[order]
+    opens = np.concatenate([[True], (ranked[1:] != ranked[:-1]).any(axis=1)])
+    which = np.empty(len(rows), dtype=np.int64)
+    which[order] = np.cumsum(opens) - 1
+    return order[opens].astype(np.int64), which
+
+
+def distinct_frame_rows(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, Ints]:
+    """The first of equal rows of a frame, and how many rows each stands for."""
+    key = pd.factorize(number_rows(number_columns(frame, names)))[0]
+    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    return frame[list(names)].iloc[first].reset_index(drop=True), counts.astype(np.int64)
+
+
+def first_best(group: Ints, value: Floats) -> Ints:
+    """Position of the first largest value of each group; the rows of a group stand together."""
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+    top = np.repeat(np.maximum.reduceat(value, starts), np.diff(np.append(starts, len(group))))
+    hits = np.flatnonzero(value == top)
+    first: Ints = hits[np.concatenate([[True], group[hits][1:] != group[hits][:-1]])]
+    return first

@@ -1,0 +1,253 @@
+"""From queries to explanations, the same for every explainer: batches, wanted decisions, statuses, blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.encode import Encoder
+from countervail.core.errors import SchemaError
+from countervail.core.explanation import Explanations
+from countervail.core.guarantee import Guarantee
+from countervail.core.protocols import Progress
+from countervail.core.schema import Schema
+from countervail.core.table import Table
+from countervail.model.decision import Decision, as_labels
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Queries:
+    """Rows that ask, as a frame and as numbers, with the decision about each and the decisions that it may want."""
+
+    encoder: Encoder
+    frame: pd.DataFrame
+    x: Matrix
+    now: Ints
+    wanted: Bools
+    scores: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.now)
+
+    @property
+    def already(self) -> Bools:
+        """Who has a wanted decision as it is."""
+        held: Bools = self.wanted[np.arange(len(self.now)), self.now]
+        return held
+
+    def only(self, at: Ints) -> Queries:
+        """Some of the queries."""
+        scores = None if self.scores is None else self.scores[at]
+        return Queries(self.encoder, self.frame.iloc[at], self.x[at], self.now[at], self.wanted[at], scores)
+
+    def answer(self, find: Find, n: int = 1) -> Answers:
+        """What `find` gives to those who do not have what they want; `n` rows for each query."""
+        at = np.flatnonzero(~self.already)
+        if len(at) == len(self):
+            return find(self)
+        nothing = Answers.nothing(np.repeat(self.x, n, axis=0))
+        return nothing.filled((at[:, None] * n + np.arange(n)).ravel(), find(self.only(at))) if len(at) else nothing
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Answers:
+    """The row that answers each query, and the decision about it (-1: there is no row).
+
+    `found` says which rows lead to a wanted decision; noise may have undone the others. `shown` are the cells as
+    people see them, where these are not the row's own values.
+    """
+
+    cells: Matrix
+    after: Ints
+    found: Bools
+    scores: Floats | None = None
+    pureness: Floats | None = None
+    notes: Sequence[str] | None = None
+    shown: pd.DataFrame | None = None
+
+    @classmethod
+    def nothing(cls, cells: Matrix) -> Answers:
+        """No answers yet."""
+        return cls(cells, np.full(len(cells), -1, dtype=np.int64), np.zeros(len(cells), dtype=bool))
+
+    @property
+    def given(self) -> Bools:
+        """Where there is a row at all."""
+        there: Bools = self.after >= 0
+        return there
+
+    def filled(self, at: Ints, part: Answers) -> Answers:
+        """With the answers of some of the queries in their places."""
+        cells, after, found = self.cells.copy(), self.after.copy(), self.found.copy()
+        cells[at], after[at], found[at] = part.cells, part.after, part.found
+        extra = {name: getattr(part, name) for name in ("scores", "pureness", "notes", "shown")}
+        placed = {name: _place(at, [v], len(cells)) for name, v in extra.items() if v is not None}
+        return Answers(cells, after, found, **placed)
+
+
+Find = Callable[[Queries], Answers]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """The decisions that answers may lead to: every other one, the favourable ones, or those that were named."""
+
+    decision: Decision
+    target: Any
+    schema: Schema
+    owner: str
+
+    def wanted(self, now: Ints) -> Bools:
+        """Query x class: which classes an answer may have."""
+        classes = np.arange(len(self.decision.classes))
+        if isinstance(self.target, str) and self.target == "other":
+            other: Bools = classes[None, :] != now[:, None]
+            return other
+        return np.broadcast_to(self.aimed(), (len(now), len(classes))).copy()
+
+    def aimed(self) -> Bools:
+        """Which classes are aimed at, whatever the decision is now."""
+        labels: Any = self.target
+        if isinstance(labels, str) and labels == "favourable" and labels not in self.decision.classes:
+            labels = self.schema.favourable
+            if not labels:
+                raise SchemaError(
+                    f"{self.owner} aims at the favourable decision, but the table declares none. "
+                    f'Write favourable = ["..."] at the top of the schema file, or use --target; in Python, pass '
+                    f"favourable=... to Table.from_frame, or target=... here."
+                )
+        return np.isin(np.arange(len(self.decision.classes)), self.decision.codes(as_labels(labels), "target"))
+
+    def ask(self, encoder: Encoder, frame: pd.DataFrame, x: Matrix, *, scored: bool = False) -> Queries:
+        """Rows with the decision about each; with `scored`, the model's scores as well where it gives any."""
+        scores = self.decision.scores(frame) if scored and self.decision.has_scores else None
+        now = self.decision.decide(frame, scores)
+        return Queries(encoder, frame, x, now, self.wanted(now), scores)
+
+    def answer(
+        self,
+        encoder: Encoder,
+        frame: pd.DataFrame,
+        x: Matrix,
+        find: Find,
+        *,
+        batch: int,
+        n: int = 1,
+        scored: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[Queries, Answers]:
+        """Queries in batches, which bound the rows of one model call and memory, and what `find` gives to them."""
+        parts = []
+        for start in range(0, len(frame), batch):
+            stop = min(start + batch, len(frame))
+            asked = self.ask(encoder, frame.iloc[start:stop], x[start:stop], scored=scored)
+            parts.append((asked, asked.answer(find, n)))
+            if progress is not None:
+                progress(stop, len(frame))
+        return join_queries([p[0] for p in parts]), join_answers([p[1] for p in parts])
+
+
+def join_queries(parts: Sequence[Queries]) -> Queries:
+    """Several batches as one; the scores stay behind."""
+    if len(parts) == 1:
+        return replace(parts[0], scores=None)
+    x, now, wanted = (np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "now", "wanted"))
+    return Queries(parts[0].encoder, pd.concat([p.frame for p in parts]), x, now, wanted)
+
+
+def join_answers(parts: Sequence[Answers]) -> Answers:
+    """Several batches as one; what a batch does not have (nobody was answered in it) stays blank."""
+    if len(parts) == 1:
+        return parts[0]
+    cells, after, found = (np.concatenate([getattr(p, name) for p in parts]) for name in ("cells", "after", "found"))
+    ends = np.cumsum([len(p.cells) for p in parts])
+    places = [np.arange(end - len(p.cells), end) for end, p in zip(ends, parts)]
+    extra: dict[str, Any] = {}
+    for name in ("scores", "pureness", "notes", "shown"):
+        held = [(at, getattr(p, name)) for at, p in zip(places, parts) if getattr(p, name) is not None]
+        if held:
+            extra[name] = _place(np.concatenate([at for at, _ in held]), [v for _, v in held], len(cells))
+    return Answers(cells, after, found, **extra)
+
+
+def _place(at: Ints, values: list[Any], n: int) -> Any:
+    """Parts of what was answered in their places among `n`; blanks in the others."""
+    if isinstance(values[0], pd.DataFrame):
+        whole = pd.concat(values, ignore_index=True)
+        return whole if len(at) == n else widened(whole).set_axis(at).reindex(range(n))
+    if isinstance(values[0], np.ndarray):
+        out = np.full((n, *values[0].shape[1:]), np.nan)
+        out[at] = np.concatenate(values)
+        return out
+    words = dict(zip(at.tolist(), [note for part in values for note in part]))
+    return [words.get(i, "") for i in range(n)]
+
+
+def explanations(
+    asked: Queries,
+    answers: Answers,
+    decision: Decision,
+    schema: Schema,
+    guarantee: Guarantee,
+    provenance: Mapping[str, Any],
+    *,
+    caveats: tuple[str, ...] = (),
+    undone: str = "",
+    scored: bool = False,
+    audit: Table | None = None,
+) -> Explanations:
+    """All that the asker gets: a query's first row always stands, with its status; further ones only with an answer.
+
+    `undone` is said where a row is given that does not lead to a wanted decision.
+    """
+    n = len(answers.cells) // len(asked)
+    stands = answers.given | (np.arange(len(answers.given)) % n == 0)
+    query = np.repeat(np.arange(len(asked)), n)[stands]
+    given, found = answers.given[stands], answers.found[stands]
+    cells = answers.shown if answers.shown is not None else asked.encoder.decode(answers.cells[stands])
+    notes = answers.notes if not undone else [undone if bad else "" for bad in given & ~found]
+    status = np.where(found, "found", np.where(asked.already[query], "already_favourable", "no_counterfactual"))
+    return Explanations(
+        asked.frame.iloc[query].reset_index(drop=True),
+        cells if given.all() else blanked(cells, ~given),
+        pd.Series(status),
+        decision.labels(asked.now[query]),
+        decision.labels(answers.after[stands]),
+        schema,
+        guarantee,
+        provenance,
+        caveats,
+        query=query,
+        notes=None if notes is None else tuple(notes),
+        pureness=answers.pureness,
+        scores=_score_frame(answers.scores, stands, decision) if scored and decision.has_scores else None,
+        audit=audit,
+    )
+
+
+def _score_frame(scores: Floats | None, stands: Bools, decision: Decision) -> pd.DataFrame:
+    """The scores of the rows that stand; blank where there is none."""
+    shown = scores[stands] if scores is not None else np.full((int(stands.sum()), len(decision.classes)), np.nan)
+    return pd.DataFrame(shown, columns=[str(c) for c in decision.classes])
+
+
+def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
+    """The frame with some rows blank."""
+    wide = widened(frame)
+    return pd.DataFrame({n: wide[n].mask(gone) for n in wide.columns})
+
+
+def widened(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with dtypes that can hold blanks: whole numbers and truth values become nullable."""
+    return pd.DataFrame({n: _nullable(frame[n]) for n in frame.columns})
+
+
+def _nullable(values: pd.Series) -> pd.Series:
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return values.astype("boolean")
+    return values.astype("Int64") if pd.api.types.is_integer_dtype(values.dtype) else values

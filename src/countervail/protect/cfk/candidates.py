@@ -1,0 +1,273 @@
+"""Answers from groups: neighbour search and eligibility that see group regions and private vectors, never a person.
+
+Everything here is a function of the groups' regions, the set of private vectors in each group, the model and the query.
+It does not change when private vectors are permuted within a group; the promise rests on that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
+from countervail.core.distance import HEOM
+from countervail.core.encode import Encoder
+from countervail.core.region import Range, Regions
+from countervail.core.rng import generator
+
+Favourable = Callable[[Matrix], Bools]
+_CHUNK = 50_000  # rows of one model call
+_SAMPLE = 1_000
+
+
+@njit(cache=True, nogil=True)
+def nearest_candidate(
+    gap: Floats,
+    x_numbers: Floats,
+    x_labels: Codes,
+    group: Ints,
+    numbers: Floats,
+    labels: Codes,
+    scale: Floats,
+) -> Ints:
+    """The candidate nearest to each query, the first of equals; -1 where there is none.
+
+    `gap` (Q, G): distance of each query to each group's region; private values count as in HEOM.
+    """
+    out = np.full(len(gap), -1, np.int64)
+    for i in range(len(gap)):
+        best = np.inf
+        for c in range(len(group)):
+            d = gap[i, group[c]]
+            if d >= best:
+                continue
+            for j in range(labels.shape[1]):
+                d += x_labels[i, j] != labels[c, j]
+            for j in range(numbers.shape[1]):
+                if d >= best:
+                    break
+                step = abs(numbers[c, j] - x_numbers[i, j]) / scale[j]
+                if step != step:  # a missing level: 0 from itself, 1 from any other
+                    step = 0.0 if np.isnan(numbers[c, j]) and np.isnan(x_numbers[i, j]) else 1.0
+                d += step
+            if d < best:
+                out[i], best = c, d
+    return out
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SpanShape:
+    """A numeric column of the group regions."""
+
+    column: int
+    low: Floats
+    high: Floats
+
+    def gap(self, x: Floats, scale: float) -> Floats:
+        """Query x group: 0 inside, else to the nearer end."""
+        return np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
+
+    def options(self, g: int, distinct: Floats) -> Floats:
+        """The table's values inside group `g`."""
+        inside: Floats = distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
+        return inside
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SetShape:
+    """An ordinal or categorical column of the group regions: members, and the distance of every value to each set."""
+
+    column: int
+    member: Bools
+    away: Floats
+
+    def gap(self, x: Floats, scale: float) -> Floats:
+        """Query x group: 0 in the set, else steps to its nearest level, or 1 for labels and values never seen."""
+        wide = np.concatenate([self.away, np.ones((len(self.away), 1))], axis=1)
+        known = (x >= 0) & (x < self.away.shape[1])
+        out: Floats = wide[:, np.where(known, x, self.away.shape[1]).astype(np.intp)].T
+        return out
+
+    def options(self, g: int, distinct: Floats) -> Floats:
+        """The members of group `g`'s set."""
+        return np.flatnonzero(self.member[g]).astype(np.float64)
+
+
+def shapes(regions: Regions, encoder: Encoder) -> list[SpanShape | SetShape]:
+    """The group regions in the encoder's numbers and codes, column by column."""
+    out: list[SpanShape | SetShape] = []
+    for axis in regions.axes:
+        j = encoder.names.index(axis.name)
+        coding = encoder.codings[j]
+        if isinstance(axis, Range):
+            out.append(SpanShape(j, axis.low, axis.high))
+            continue
+        position = {v: i for i, v in enumerate(coding.values)}
+        member = np.zeros((len(regions), len(position)), dtype=bool)
+        for i, v in enumerate(axis.known):
+            if v in position:
+                member[:, position[v]] = axis.member[:, i]
+        out.append(SetShape(j, member, _away(member, coding.column.type == "ordinal", coding.missing, coding.levels)))
+    return out
+
+
+class Candidates:
+    """The candidates: distinct pairs of a group and a private vector of one of its members, in order of content."""
+
+    def __init__(self, encoder: Encoder, heom: HEOM, rows: Matrix, group: Ints, regions: Regions, blur: Floats) -> None:
+        """`blur`: how far each group's region reaches, in units of the distance."""
+        self.encoder, self.heom, self.rows, self.blur = encoder, heom, rows, blur
+        self.shapes = shapes(regions, encoder)
+        quasi = np.zeros(rows.shape[1], dtype=bool)
+        quasi[[s.column for s in self.shapes]] = True
+        self.quasi = np.flatnonzero(quasi)
+        usable = group >= 0
+        self.tuples = self._members(group, usable)
+        pairs = np.column_stack([group[usable], rows[usable][:, ~quasi]])
+        pairs = pairs[distinct_rows(pairs)[0]]
+        self.group = pairs[:, 0].astype(np.int64)
+        self.private = np.zeros((len(pairs), rows.shape[1]))
+        self.private[:, ~quasi] = pairs[:, 1:]
+        self._own = ~quasi[heom.measured], ~quasi[~heom.measured]
+
+    def judge(self, favourable: Favourable, cell_budget: int, min_pureness: float) -> None:
+        """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough."""
+        kept = np.arange(len(self.group))
+        most = max((len(t) for t in self.tuples.values()), default=0)
+        for place in range(most):  # one member after the other: most candidates fall with the first
+            has = np.array([place < len(self.tuples[int(g)]) for g in self.group[kept]], dtype=bool)
+            if not has.any():
+                break
+            asked = kept[has]
+            cells = np.array([self.tuples[int(g)][place] for g in self.group[asked]])
+            good = np.ones(len(kept), dtype=bool)
+            good[has] = self._ask(favourable, asked, cells)
+            kept = kept[good]
+        pureness, sampled = self._pureness(favourable, kept, cell_budget)
+        fit = pureness >= min_pureness
+        self.pureness, self.sampled = pureness[fit], sampled[fit]
+        self.group, self.private = self.group[kept][fit], self.private[kept][fit]
+        self._numbers = np.ascontiguousarray(self.heom.numbers(self.private)[:, self._own[0]])
+        self._labels = np.ascontiguousarray(self.heom.labels(self.private)[:, self._own[1]])
+
+    def nearest(self, queries: Matrix) -> Ints:
+        """The nearest eligible candidate of each query (-1: none)."""
+        if not len(self.group):
+            return np.full(len(queries), -1, dtype=np.int64)
+        found: Ints = nearest_candidate(
+            self._gap(queries),
+            np.ascontiguousarray(self.heom.numbers(queries)[:, self._own[0]]),
+            np.ascontiguousarray(self.heom.labels(queries)[:, self._own[1]]),
+            self.group,
+            self._numbers,
+            self._labels,
+            np.ascontiguousarray(self.heom.scale[self._own[0]]),
+        )
+        return found
+
+    def distance(self, queries: Matrix, rows: Matrix, regions: Regions, blur: Floats) -> Floats:
+        """Query x row: distance to a region given for each row, with the row's private values."""
+        total = _region_gap(shapes(regions, self.encoder), blur, queries, self.heom)
+        numbers, labels = self.heom.numbers(rows)[:, self._own[0]], self.heom.labels(rows)[:, self._own[1]]
+        x, named = self.heom.numbers(queries)[:, self._own[0]], self.heom.labels(queries)[:, self._own[1]]
+        for j, scale in enumerate(self.heom.scale[self._own[0]]):
+            step = np.abs(x[:, j, None] - numbers[None, :, j]) / scale
+            both = np.isnan(x[:, j, None]) & np.isnan(numbers[None, :, j])
+            total += np.where(np.isnan(step), np.where(both, 0.0, 1.0), step)
+        for j in range(labels.shape[1]):
+            total += named[:, j, None] != labels[None, :, j]
+        return total
+
+    def _gap(self, queries: Matrix) -> Floats:
+        """Query x group: the distance to the region, and how far it reaches from there."""
+        return _region_gap(self.shapes, self.blur, queries, self.heom)
+
+    def example(self, candidates: Ints) -> Matrix:
+        """Each candidate with the quasi-identifiers of its group's first member in order of content."""
+        out = self.private[candidates].copy()
+        out[:, self.quasi] = np.array([self.tuples[int(g)][0] for g in self.group[candidates]])
+        return out
+
+    def _members(self, group: Ints, usable: Bools) -> dict[int, Matrix]:
+        """The distinct quasi-identifiers of each group's people."""
+        pairs = np.column_stack([group[usable], self.rows[usable][:, self.quasi]])
+        pairs = pairs[distinct_rows(pairs)[0]]
+        starts = np.flatnonzero(np.r_[True, pairs[1:, 0] != pairs[:-1, 0]]) if len(pairs) else np.zeros(0, np.intp)
+        return {int(part[0, 0]): part[:, 1:] for part in np.split(pairs, starts[1:]) if len(part)}
+
+    def _ask(self, favourable: Favourable, candidates: Ints, cells: Matrix) -> Bools:
+        out = np.empty(len(candidates), dtype=bool)
+        for a in range(0, len(candidates), _CHUNK):
+            rows = self.private[candidates[a : a + _CHUNK]].copy()
+            rows[:, self.quasi] = cells[a : a + _CHUNK]
+            out[a : a + _CHUNK] = favourable(rows)
+        return out
+
+    def _pureness(self, favourable: Favourable, kept: Ints, budget: int) -> tuple[Floats, Bools]:
+        """Share of each candidate's combinations that keep the decision, sampled where there are too many."""
+        pureness, sampled = np.zeros(len(kept)), np.zeros(len(kept), dtype=bool)
+        for batch in self._batches(kept, budget):
+            owner = np.concatenate([np.full(len(cells), i) for i, cells, _ in batch])
+            good = self._ask(favourable, kept[owner], np.concatenate([cells for _, cells, _ in batch]))
+            for i, _, drawn in batch:
+                pureness[i], sampled[i] = good[owner == i].mean(), drawn
+        return pureness, sampled
+
+    def _batches(self, kept: Ints, budget: int) -> Iterator[list[tuple[int, Matrix, bool]]]:
+        """Candidates with the combinations of their region, about one model call's worth at a time."""
+        distinct = [np.unique(self.rows[:, s.column]) for s in self.shapes]
+        columns = [s.column for s in self.shapes]
+        at = [columns.index(int(j)) for j in self.quasi]
+        cache: dict[int, tuple[Matrix, bool]] = {}
+        batch: list[tuple[int, Matrix, bool]] = []
+        rows = 0
+        for i, c in enumerate(kept):
+            g = int(self.group[c])
+            if g not in cache:
+                cells, drawn = _combinations([s.options(g, d) for s, d in zip(self.shapes, distinct)], budget)
+                cache = {g: (cells[:, at], drawn)}
+            batch.append((i, *cache[g]))
+            rows += len(cache[g][0])
+            if rows >= _CHUNK:
+                yield batch
+                batch, rows = [], 0
+        if batch:
+            yield batch
+
+
+def _region_gap(columns: list[SpanShape | SetShape], blur: Floats, queries: Matrix, heom: HEOM) -> Floats:
+    scale = dict(zip(np.flatnonzero(heom.measured).tolist(), heom.scale.tolist()))
+    total = np.repeat(blur[None], len(queries), axis=0)
+    for shape in columns:
+        total += shape.gap(queries[:, shape.column], scale.get(shape.column, 1.0))
+    return total
+
+
+def _combinations(options: list[Floats], budget: int) -> tuple[Matrix, bool]:
+    size = float(np.prod([float(len(o)) for o in options]))
+    if size <= budget:
+        grid = np.meshgrid(*options, indexing="ij")
+        every: Matrix = np.stack([g.ravel() for g in grid], axis=1)
+        return every, False
+    rng = generator(0)  # the same sample for the same region
+    return np.stack([rng.choice(o, _SAMPLE) for o in options], axis=1), True
+
+
+def _away(member: Bools, ordered: bool, missing: int, levels: int) -> Floats:
+    """Group x value: 0 in the set; else steps to the nearest level of it, or 1 for labels."""
+    out: Floats = np.where(member, 0.0, 1.0)
+    if not ordered:
+        return out
+    rank = np.arange(member.shape[1], dtype=float)
+    known = np.ones(member.shape[1], dtype=bool)
+    if missing >= 0:
+        known[missing] = False
+    for g in range(len(member)):
+        inside = np.flatnonzero(member[g] & known)
+        if len(inside):
+            steps = np.abs(rank[:, None] - rank[inside][None]).min(axis=1) / max(levels - 1, 1)
+            out[g, known] = steps[known]
+    return out

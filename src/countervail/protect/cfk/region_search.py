@@ -1,0 +1,126 @@
+"""Regions around the counterfactual of a plain explainer: what the exact search and GRASP share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from countervail.core.arrays import Bools, Codes, Floats, Matrix, distinct_rows
+from countervail.core.errors import check_count
+from countervail.core.region import Region
+from countervail.core.table import Table
+from countervail.explain.answering import Aim, Answers, Queries
+from countervail.protect.cfk.base import SAMPLED, SearchSettings, show_cells
+from countervail.protect.cfk.space import Boxes, Space
+
+Favourable = Callable[[Matrix], Bools]  # which coded feature rows get the desired decision
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Solved:
+    """One region per centre; `cost` is infinite where there is none."""
+
+    boxes: Boxes
+    cost: Floats
+    bound: Floats
+    pureness: Floats
+    sampled: Bools
+
+    @property
+    def found(self) -> Bools:
+        """Which centres have a region."""
+        return np.isfinite(self.cost)
+
+
+class RegionSearch(BaseEstimator, ABC):
+    """The nearest counterfactuals, training rows, and a region around each. A subclass writes `solve` and `tried`.
+
+    All its parameters count something.
+    """
+
+    def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
+        """Fit the explainer underneath, and code the quasi-identifiers."""
+        for name, value in self.get_params(deep=False).items():
+            check_count(type(self).__name__, name, value)
+        self.settings_ = settings
+        self.explainer_ = settings.native().fit(table, model)
+        self.table_, self.encoder_ = table, self.explainer_.encoder_
+        self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_
+        self.space_ = Space.fit(table, self.encoder_, self.rows_, settings.weights, settings.owner)
+        self.desired_ = Aim(self.decision_, settings.target, table.schema, settings.owner).aimed()
+        return self
+
+    @property
+    @abstractmethod
+    def tried(self) -> int:
+        """How many neighbours are tried before there is no answer."""
+
+    @abstractmethod
+    def solve(self, centres: Codes, rows: Matrix, salt: int = 0) -> Solved:
+        """A region around each centre; `rows` hold the private values that go with it."""
+
+    def answer(self, asked: Queries) -> Answers:
+        """Solve for the nearest neighbour of each query, then for the next one where no region was found."""
+        ranks = self.explainer_.nearest(asked.frame, self.tried)
+        answers = Answers.nothing(asked.x)
+        boxes, rows = self.space_.no_boxes(len(asked)), np.zeros((len(asked), self.rows_.shape[1]))
+        pureness, notes = np.full(len(asked), np.nan), [""] * len(asked)
+        for rank in range(self.tried):
+            open_ = np.flatnonzero(~answers.found & (ranks[:, rank] >= 0))
+            if not len(open_):
+                break
+            near = self.rows_[ranks[open_, rank]]
+            first, which = distinct_rows(near)
+            solved = self.solve_rows(near[first])
+            at, source = open_[solved.found[which]], which[solved.found[which]]
+            answers.found[at], rows[at], pureness[at] = True, near[first][source], solved.pureness[source]
+            boxes.put(at, solved.boxes, source)
+            for a, s in zip(at, source):
+                notes[a] = _note(rank, solved, int(s))
+        at = np.flatnonzero(answers.found)
+        if not len(at):
+            return answers
+        regions = self.space_.regions(boxes.take(at))
+        after = self.decision_.decide(self.encoder_.decode(rows[at]))
+        shown = show_cells(self.encoder_, rows[at], regions)
+        part = Answers(rows[at], after, answers.found[at], None, pureness[at], [notes[a] for a in at], shown)
+        return answers.filled(at, part)
+
+    def solve_rows(self, rows: Matrix, salt: int = 0) -> Solved:
+        """A region around each of some rows."""
+        return self.solve(self.space_.codes_of(rows), rows, salt)
+
+    def accepts(self, rows: Matrix) -> Bools:
+        """Which coded rows get the desired decision."""
+        wanted: Bools = self.desired_[self.decision_.decide(self.encoder_.decode(rows))]
+        return wanted
+
+    def region_of(self, rows: Matrix, salt: int = 0) -> list[frozenset[str]]:
+        """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
+        solved = self.solve_rows(rows, salt)
+        found = np.flatnonzero(solved.found)
+        texts = dict(zip(found.tolist(), self.space_.regions(solved.boxes.take(found)).text()))
+        return [frozenset([texts[i]]) if i in texts else frozenset() for i in range(len(rows))]
+
+    def distance(self, queries: Matrix, rows: Matrix, regions: list[Region]) -> Matrix:
+        """Query x row: the distance that the neighbour search uses; it does not look at regions."""
+        heom = self.explainer_.heom_
+        return np.stack([heom.between(np.repeat(q[None], len(rows), axis=0), rows) for q in queries])
+
+
+def _note(rank: int, solved: Solved, i: int) -> str:
+    """What the asker should know about how the region came about."""
+    notes = []
+    if rank > 0:
+        notes.append("Nearer counterfactuals have no region in which every combination keeps the decision.")
+    gap = float(solved.cost[i] - solved.bound[i])
+    if gap > 1e-9 and solved.pureness[i] == 1:
+        notes.append(f"The region is not proven minimal: its NCP is at most {gap:.2%} above the least possible.")
+    if solved.sampled[i]:
+        notes.append(SAMPLED)
+    return " ".join(notes)
