@@ -25,7 +25,7 @@ import countervail as cv
 from countervail.core.errors import ParameterError
 from countervail.core.files import write_frame
 from countervail.core.guarantee.diversity import value_ranks
-from countervail.core.published import PublishedFile, examine
+from countervail.core.release_file import PublishedFile, examine
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "mondrian_check.json"
 SETS = {"adult": "occupation", "german_credit": "savings_status", "cmc": "SOLIndex", "informs": "poverty"}

@@ -11,7 +11,7 @@ from countervail.cli._common import AsJson, SchemaFile, say, say_json, table
 from countervail.cli.anonymize import Closeness, Diversity
 from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.published import PublishedFile, Verdict, examine
+from countervail.core.release_file import PublishedFile, Verdict, examine
 from countervail.core.schema import Schema
 from countervail.core.schema_file import read_schema
 

@@ -16,7 +16,7 @@ from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
-from countervail.protect.published.columns import distinct_rows, laplace, response
+from countervail.protect.published.columns import laplace, response
 from countervail.protect.published.inline import REWARDS, SPLITS
 from countervail.testing import small_model, small_table
 
@@ -88,14 +88,6 @@ def test_the_scale_of_the_noise_is_the_range_over_epsilon():
     noisy = laplace(np.zeros(n), -1e6, 1e6, np.full(n, 1e5), generator(1))
     # Mean absolute deviation of Laplace noise is its scale: 2e6 / 1e5 = 20, less about a half cut off.
     assert abs(np.abs(noisy).mean() - 19.5) < 0.5
-
-
-@given(st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3), min_size=1, max_size=30))
-def test_distinct_rows_are_those_of_numpy(rows):
-    rows = np.array(rows, dtype=float)
-    first, place = distinct_rows(rows)
-    assert (rows[first][place] == rows).all()
-    assert len(first) == len(np.unique(rows, axis=0))
 
 
 @pytest.mark.parametrize(

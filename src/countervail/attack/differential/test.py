@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.tree import DecisionTreeClassifier
 
-from countervail.attack._released_file import read_release
 from countervail.attack.differential.checkpoint import Checkpoint, Progressed, digest_of
 from countervail.attack.differential.encodings import make_specs, parse_encoding, quantiles_before
 from countervail.attack.differential.general import (
@@ -33,6 +32,7 @@ from countervail.attack.differential.result import DifferentialResult as Differe
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import LeaveOneOut, LeavesOneOut, Progress
+from countervail.core.release_file import read_release
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table

@@ -1,7 +1,8 @@
-"""A published file as it is found: rows grouped by equal quasi-identifier cells, whoever wrote them."""
+"""Published files, whoever wrote them: rows grouped by equal cells, or read back as a release."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +12,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.cells import cell_text
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
-from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.schema import Schema
+from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
+from countervail.core.region import Regions
+from countervail.core.release import Release
+from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_json
-from countervail.core.table import to_pandas
+from countervail.core.table import Table, to_pandas
 from countervail.core.tuples import column_numbers, row_numbers
+
+_RANGE = re.compile(r"^\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*(?:-| to )\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*$")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -132,11 +138,10 @@ def normal_cell(cell: Any) -> Any:
     if pd.isna(cell):
         return None
     text = str(cell).strip()
-    if text.startswith("{") and text.endswith("}"):
-        return "{" + ", ".join(sorted(_number(part.strip()) for part in text[1:-1].split(","))) + "}"
-    low, dash, high = text.partition("-")
-    if dash and _is_number(low) and _is_number(high):
-        return f"{_number(low.strip())}-{_number(high.strip())}"
+    if (inside := _inside_set(text)) is not None:
+        return "{" + ", ".join(sorted(_number(part.strip()) for part in inside.split(","))) + "}"
+    if (ends := _range_ends(text)) is not None:
+        return "-".join(map(_number, ends))
     return _number(text)
 
 
@@ -155,10 +160,10 @@ def _normal_column(values: pd.Series) -> pd.Series:
 def _is_wide(cell: Any, numeric: bool) -> bool:
     """Whether a normal cell is a set of several values or, in a numeric column, a range."""
     text = "" if cell is None else str(cell)
-    if text.startswith("{") and text.endswith("}"):
-        return "," in text
-    low, dash, high = text.partition("-")
-    return numeric and bool(dash) and _is_number(low) and _is_number(high) and float(low) < float(high)
+    if (inside := _inside_set(text)) is not None:
+        return "," in inside
+    ends = _range_ends(text) if numeric else None
+    return ends is not None and float(ends[0]) < float(ends[1])
 
 
 def _is_missing(value: Any) -> bool:
@@ -175,3 +180,79 @@ def _is_number(text: str) -> bool:
 
 def _number(text: str) -> str:
     return f"{float(text):.15g}" if _is_number(text) and text.lower() not in ("nan", "inf", "-inf") else text
+
+
+def _inside_set(text: str) -> str | None:
+    """What stands between braces; None where there are none."""
+    return text[1:-1] if text.startswith("{") and text.endswith("}") else None
+
+
+def _range_ends(text: str) -> tuple[str, str] | None:
+    """Both ends of a range of numbers, as in "24-27", "-3--1" or "-3 to -1"; None where it is none."""
+    match = _RANGE.match(text)
+    return (match[1], match[2]) if match else None
+
+
+def read_release(path: str | Path, table: Table) -> Release:
+    """Read a file with the table's columns; the table says which values a text may stand for."""
+    frame = read_frame(path)
+    names = table.schema.names("quasi")
+    if lost := [n for n in names if n not in frame.columns]:
+        raise SchemaError(f"The release '{Path(path).name}' lacks quasi-identifiers of the table: {lost}.")
+    axes = []
+    for name in names:
+        column = table.schema[name]
+        codes, texts = pd.factorize(frame[name], use_na_sentinel=False)
+        known = {cell_text(v): v for v in pd.unique(table.frame[name].dropna())} | {
+            cell_text(v): v for v in column.values or ()
+        }
+        cells = [{name: parse_cell(t, column, known)} for t in texts]
+        axes.append(Regions.from_cells(cells, Schema((column,))).axes[0].take(codes))
+    shown = Schema(tuple(c for c in table.schema if c.role == "quasi" or c.name in frame.columns))
+    plain = [c.name for c in shown if c.role != "quasi"]
+    others = pd.DataFrame({n: _as_in_table(frame[n], table.frame[n]) for n in plain})
+    return Release(Regions(tuple(axes), len(frame)), np.arange(len(frame)), others, shown, NoGuarantee("a file"))
+
+
+def parse_cell(text: Any, column: Column, known: dict[str, Any]) -> Any:
+    """A number, a range or a set; the name of a group that is no value is refused."""
+    if pd.isna(text) or text == "missing":
+        return None
+    if not isinstance(text, str):
+        return text.item() if isinstance(text, np.generic) else text
+    if (inside := _inside_set(text)) is not None:
+        return frozenset(parse_cell(part, column, known) for part in _parts(inside, known))
+    if column.type == "numeric":
+        if (ends := _range_ends(text)) is not None:
+            return pd.Interval(_read_number(ends[0]), _read_number(ends[1]), closed="both")
+        return _read_number(text)
+    if text not in known:
+        raise SchemaError(
+            f"Column '{column.name}' of the release holds names that are no values of the table. "
+            f"Publish sets such as {{a, b}} instead of names of groups."
+        )
+    return known[text]
+
+
+def _parts(text: str, known: dict[str, Any]) -> list[str]:
+    """The items of a set; values may hold commas themselves, so the longest one that fits is taken."""
+    pieces, out = text.split(", "), []
+    while pieces:
+        size = next((n for n in range(len(pieces), 0, -1) if ", ".join(pieces[:n]) in known), 1)
+        out.append(", ".join(pieces[:size]))
+        pieces = pieces[size:]
+    return out
+
+
+def _read_number(text: str) -> float | int:
+    try:
+        value = float(text)
+    except ValueError:
+        raise SchemaError("A numeric column of the release holds text that is neither a number nor a range.") from None
+    return int(value) if value.is_integer() and "." not in text else value
+
+
+def _as_in_table(values: pd.Series, like: pd.Series) -> pd.Series:
+    """A plain column in the table's own spelling."""
+    known = {str(v): v for v in pd.unique(like.dropna())}
+    return pd.Series([None if pd.isna(v) else known.get(str(v), v) for v in values], dtype=object)

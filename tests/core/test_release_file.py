@@ -11,7 +11,7 @@ import pytest
 import countervail as cv
 from countervail import KAnonymity, LDiversity, SchemaError, TCloseness
 from countervail.core.guarantee.diversity import Tally
-from countervail.core.published import PublishedFile, examine, normal_cell
+from countervail.core.release_file import PublishedFile, examine, normal_cell
 
 SCHEMA = cv.Schema(
     (
