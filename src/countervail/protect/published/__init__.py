@@ -1,9 +1,12 @@
-"""The mechanisms of "Differentially-private and plausible counterfactuals", as their authors ran them.
+"""What papers published, as their authors ran it: to be measured beside what keeps its promise.
 
-They are here to be measured, beside the ones that keep their promise. None of them promises anything.
+The mechanisms of "Differentially-private and plausible counterfactuals", which promise nothing, and two variants of
+Mondrian.
 """
 
 from countervail.protect.published.base import PublishedExplainer as PublishedExplainer
+from countervail.protect.published.basic_mondrian import BasicMondrian as BasicMondrian
+from countervail.protect.published.equal_halves import EqualHalvesMondrian as EqualHalvesMondrian
 from countervail.protect.published.gan import DPGAN as DPGAN
 from countervail.protect.published.inline import InlineDP as InlineDP
 from countervail.protect.published.ldp import LDP as LDP
