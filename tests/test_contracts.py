@@ -12,6 +12,7 @@ from countervail.testing import attack_checks, explainer_checks, protector_check
 EXPLAINERS = [e for c in exported(explain, explain.Explainer).values() for e in c.examples()]
 EXPLAINERS += [p for c in exported(protect, protect.ExplanationProtector).values() for p in c.examples()]
 PUBLISHED = [p for c in exported(protect.published, protect.ExplanationProtector).values() for p in c.examples()]
+PUBLISHED_TABLES = [p for c in exported(protect.published, protect.TableProtector).values() for p in c.examples()]
 TABLE_PROTECTORS = [p for c in exported(protect, protect.TableProtector).values() for p in c.examples()]
 ATTACKS = [
     a
@@ -39,6 +40,7 @@ def published(subject):
         for c in explainer_checks(s)
     ]
     + [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in TABLE_PROTECTORS for c in protector_checks(s)]
+    + [pytest.param(s, c, id=f"{s.name}:{s}:{c.__name__}") for s in PUBLISHED_TABLES for c in protector_checks(s)]
     + [pytest.param(s, c, id=f"{s}:{c.__name__}") for s in ATTACKS for c in attack_checks(s)],
 )
 def test_contract(subject, check):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from countervail.protect.mondrian.cells import by_cell
+from countervail.protect.mondrian.labels import by_cell
 from countervail.protect.mondrian.relaxed import rows_loss
 
 

@@ -36,16 +36,12 @@ def internet() -> cv.Table:
 def adult_settings() -> dict[str, Any]:
     """Basic Mondrian with the hierarchies that come with the set, as the paper used it."""
     folder = find("adult").parent / "hierarchies" / "adult"
-    return {**basic(), "hierarchies": read_hierarchies(folder, GROUPED, "dit"), "labels": "hierarchy"}
+    trees = read_hierarchies(folder, GROUPED, "dit")
+    return {"hierarchies": trees, "labels": "hierarchy", "sensitive": "occupation"}
 
 
 def internet_settings(table: cv.Table) -> dict[str, Any]:
     """Basic Mondrian with hierarchies of our own making (labels in pairs, by name): the paper names none."""
     labels = {n: sorted(table.frame[n].unique()) for n in INTERNET if n != "Age"}
     made = {n: cv.Hierarchy.order(v, name=n) for n, v in labels.items()}
-    return {**basic(), "hierarchies": made, "labels": "hierarchy"}
-
-
-def basic() -> dict[str, Any]:
-    """Basic Mondrian; categories without a hierarchy are cut into single values at once."""
-    return {"profile": "basic", "choose": "span"}
+    return {"hierarchies": made, "labels": "hierarchy", "sensitive": "Household_Income"}

@@ -37,14 +37,14 @@ def timed(work: Callable[[], Any], runs: int = 3) -> tuple[float, float, Any]:
     return min(spent), min(passed), result
 
 
-def naive(protector: cv.Mondrian, table: cv.Table, rows: list[int]) -> list[float]:
+def naive(protector: cv.published.BasicMondrian, table: cv.Table, rows: list[int]) -> list[float]:
     """As one would write it first."""
     out = []
     for row in rows:
         predictions = []
         for others in (np.arange(len(table)), np.delete(np.arange(len(table)), row)):
             part = table.take(others)
-            shown = cv.Mondrian(**protector.get_params(deep=False)).fit(part).protect(part).to_frame()
+            shown = cv.published.BasicMondrian(**protector.get_params(deep=False)).fit(part).protect(part).to_frame()
             person = table.frame.iloc[row]
             features = np.column_stack([[fits(person[n], cell) for cell in shown[n]] for n in ADULT])
             model = BernoulliNB().fit(features, shown["occupation"].astype(str))
@@ -62,16 +62,16 @@ def main() -> None:
     settings = [{"k": k} for k in KS] + [{"k": 1, "l": x, "diversity": "frequency"} for x in LS]
     small = table.take(np.arange(200))
     for given in (settings[0], settings[-1]):
-        cv.DifferentialInferenceTest(cv.Mondrian(**given, **common), beside=0).run(small)
+        cv.DifferentialInferenceTest(cv.published.BasicMondrian(**given, **common), beside=0).run(small)
     rows = []
     for given in settings:
-        test = cv.DifferentialInferenceTest(cv.Mondrian(**given, **common), beside=0, path="fast")
+        test = cv.DifferentialInferenceTest(cv.published.BasicMondrian(**given, **common), beside=0, path="fast")
         cpu, clock, result = timed(lambda test=test: test.run(table))
         cpu_all, clock_all, _ = timed(lambda test=test: test.run(whole), 2)
         figures = {"cpu_10000": cpu, "clock_10000": clock, "cpu_45222": cpu_all, "clock_45222": clock_all}
         rows.append({**given, **figures, "mean": result.mean})
         print(f"{given!s:<45} 10,000 rows {cpu:.3f} s   45,222 rows {cpu_all:.3f} s (processor)")
-    five = cv.Mondrian(k=5, **common)
+    five = cv.published.BasicMondrian(k=5, **common)
     fast_cpu, fast_clock, fast = timed(lambda: cv.DifferentialInferenceTest(five, beside=0).run(table))
     speeds = {}
     for jobs in (1, 2):

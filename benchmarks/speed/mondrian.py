@@ -29,10 +29,9 @@ from _record import ROOT, code, data_hash, versions
 from threadpoolctl import threadpool_limits
 
 import countervail as cv
-from countervail.protect.mondrian.columns import describe, encode
-from countervail.protect.mondrian.constraints import make_rules
+from countervail.protect.mondrian.columns import as_one, describe, encode
+from countervail.protect.mondrian.constraints import make_constraints
 from countervail.protect.mondrian.grow import partition
-from countervail.protect.mondrian.route import as_one
 
 RESULTS = ROOT / "benchmarks" / "results" / "mondrian.json"
 K = 10
@@ -71,7 +70,7 @@ def kernel(codes: Any, data: Any, choose: str = "gain") -> Any:
     """From codes to classes."""
     secret = np.zeros(len(codes), np.int32)
     distinct, values, counts, which = as_one(codes, secret, data.sizes, 1)
-    found = partition(distinct, counts, values, data, make_rules(values, counts, 1, K), gain=choose == "gain")
+    found = partition(distinct, counts, values, data, make_constraints(values, counts, 1, K), gain=choose == "gain")
     return found.cell_of[which]
 
 

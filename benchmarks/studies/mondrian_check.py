@@ -34,7 +34,7 @@ GRID: list[dict[str, Any]] = [
     *({"k": k, "l": 3} for k in (5, 10)),
     {"k": 5, "l": 2, "diversity": "entropy"},
     {"k": 5, "l": 2, "diversity": "frequency"},
-    {"k": 5, "l": 2, "c": 2.0, "diversity": "recursive"},
+    {"k": 5, "l": (2.0, 2), "diversity": "recursive"},
     {"k": 5, "t": 0.3},
     {"k": 10, "l": 3, "t": 0.2},
     {"k": 5, "t": 0.15, "closeness": "ordered"},
@@ -51,7 +51,7 @@ def releases(folder: Path) -> list[dict[str, Any]]:
             if settings.get("closeness") == "ordered" and not ordinal:
                 continue
             try:
-                release = cv.Mondrian(**settings).fit(table).protect(table)
+                release = cv.Mondrian(**settings, sensitive=secret).fit(table).protect(table)
             except ParameterError as error:
                 print(f"{name} {settings}: {error}")
                 continue

@@ -110,7 +110,7 @@ def anonymised(name: str, k: int, train: cv.Table, seed: int) -> cv.Release:
     if name == "M2":
         sizes = train.target.map(train.target.astype(object).value_counts())
         train = train.take((sizes.astype(int) >= k).to_numpy())
-    return cv.Mondrian(k, halves="equal", by_class=name == "M2", random_state=seed).fit(train).protect(train)
+    return cv.published.EqualHalvesMondrian(k, by_class=name == "M2", random_state=seed).fit(train).protect(train)
 
 
 def predictions(train: cv.Table, test: cv.Table) -> dict[tuple[int, str], Any]:

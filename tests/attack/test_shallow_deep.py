@@ -158,7 +158,7 @@ def test_the_original_table_tells_most(attack):
 @pytest.mark.parametrize("by_class", [False, True])
 def test_mondrian_releases_can_be_attacked(by_class):
     table = cv.load("iris")
-    protector = cv.Mondrian(k=5, halves="equal", by_class=by_class, random_state=0)
+    protector = cv.published.EqualHalvesMondrian(k=5, by_class=by_class, random_state=0)
     release = protector.fit(table).protect(table)
     decision = Shallow("decision").run(release, table, table)
     # M2 keeps the classes apart, M1 does not (paper 003, Table 10, iris k=5: .733 and .000).

@@ -142,7 +142,7 @@ def test_a_pattern_table_is_training_data():
 
 def test_a_mondrian_release_is_training_data():
     table = cv.load("iris")
-    release = cv.Mondrian(k=5, by_class=True, halves="equal", random_state=0).fit(table).protect(table)
+    release = cv.published.EqualHalvesMondrian(k=5, by_class=True, random_state=0).fit(table).protect(table)
     assert (cv.LERS(semantics="paper").fit(release).predict(table.features) == table.target).mean() > 0.7
 
 

@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 
 from countervail.core.errors import ParameterError
 from countervail.core.protocols import Progress as Report
+from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
 
 out = Console(highlight=False, soft_wrap=True)
@@ -122,3 +123,11 @@ def numbers(text: str, option: str) -> list[float]:
             f"{option} takes numbers with commas between them, such as 2,5,10. Got '{text}'."
         ) from None
     return [int(x) if x.is_integer() else x for x in found]
+
+
+def only_sensitive(schema: Schema) -> str:
+    """The column that l and t speak of where none is named."""
+    named = schema.names("sensitive")
+    if len(named) != 1:
+        raise ParameterError("The schema has not exactly one sensitive column. Name one with --sensitive.")
+    return named[0]

@@ -17,6 +17,7 @@ from countervail.cli._common import (
     SchemaFile,
     check_ending,
     err,
+    only_sensitive,
     open_ledger,
     pointing,
     pointing_note,
@@ -28,6 +29,7 @@ from countervail.cli._sweep import compare_k
 from countervail.core.errors import ParameterError
 from countervail.core.files import ENDINGS
 from countervail.core.release import Release
+from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 
 
@@ -125,13 +127,14 @@ def anonymize(
         return
     if labels is Labels.hierarchy and hierarchies is None:
         raise ParameterError("--labels hierarchy needs --hierarchies, a folder with <column>.csv files.")
+    if sensitive is None and (l is not None or t is not None):
+        sensitive = only_sensitive(read_schema(schema))
     protector = Mondrian(
         k,
-        l=l,
+        l=(c, l) if l is not None and diversity is Diversity.recursive else l,
         t=t,
         mode=mode.value,
         diversity=diversity.value,
-        c=c,
         closeness=closeness.value,
         sensitive=sensitive,
         hierarchies=hierarchies,

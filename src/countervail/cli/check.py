@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, SchemaFile, say, say_json, table
+from countervail.cli._common import AsJson, SchemaFile, only_sensitive, say, say_json, table
 from countervail.cli.anonymize import Closeness, Diversity
 from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
@@ -96,7 +96,7 @@ def _promises(
     promises: list[Guarantee] = [KAnonymity(k)]
     if l is None and t is None:
         return promises
-    secret = sensitive if sensitive is not None else _only_sensitive(schema)
+    secret = sensitive if sensitive is not None else only_sensitive(schema)
     if schema[secret].role in ("identifier", "quasi"):
         raise bad_parameter("check", "sensitive", "a column that is neither identifier nor quasi-identifier", secret)
     if l is not None:
@@ -108,13 +108,6 @@ def _promises(
             raise bad_parameter("check", "t", "between 0 and 1", t)
         promises.append(TCloseness(t, closeness, secret, tree=_tree(closeness, secret, hierarchies)))
     return promises
-
-
-def _only_sensitive(schema: Schema) -> str:
-    named = schema.names("sensitive")
-    if len(named) != 1:
-        raise ParameterError("The schema has not exactly one sensitive column. Name one with --sensitive.")
-    return named[0]
 
 
 def _tree(closeness: str, secret: str, folder: Path | None) -> tuple[tuple[str, ...], ...] | None:

@@ -8,14 +8,27 @@ from typing import Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, json_text, numbers, progress, say_json
+from countervail.cli._common import (
+    AsJson,
+    Data,
+    SchemaFile,
+    check_ending,
+    err,
+    json_text,
+    numbers,
+    only_sensitive,
+    progress,
+    say_json,
+)
 from countervail.cli._common import table as show_table
 from countervail.cli.anonymize import Diversity
 from countervail.core.errors import ParameterError
 from countervail.core.files import write_text
+from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 
 _DRAWN = 300
+_C = 3.0  # of recursive (c, l)-diversity
 _MANY = 50  # sensitive numbers; above it a learner has hardly anybody per number
 
 
@@ -70,7 +83,8 @@ def dit(
     for path in output or []:
         check_ending(path, (".html", ".json"), data, schema)
     check_ending(resume, (".json",), data, schema)
-    protectors = _protectors(k, l, diversity, sensitive, profile, hierarchies)
+    secret = only_sensitive(read_schema(schema)) if l is not None and sensitive is None else sensitive
+    protectors = _protectors(k, l, diversity, secret, profile, hierarchies)
     table = Table.read(data, schema)
     if note := _many_numbers(table, sensitive):
         err.print(note, markup=False)
@@ -123,17 +137,20 @@ def _protectors(
 ) -> dict[str, Any]:
     """One protector per k and per l, by what it is called in the report."""
     from countervail.protect import Mondrian
+    from countervail.protect.published import BasicMondrian
 
-    common: dict[str, Any] = {"hierarchies": folder, "profile": "basic" if profile is Profile.basic else None}
+    made: type[Mondrian | BasicMondrian] = BasicMondrian if profile is Profile.basic else Mondrian
+    common: dict[str, Any] = {"hierarchies": folder}
     if folder is not None:
         common["labels"] = "hierarchy"
     out: dict[str, Any] = {}
     for value in numbers(k, "--k") if k is not None else [] if l is not None else [10]:
         if not isinstance(value, int):
             raise ParameterError(f"--k takes whole numbers. Got {value:g}.")
-        out[f"k={value}"] = Mondrian(value, **common)
+        out[f"k={value}"] = made(value, **common)
     for value in numbers(l, "--l") if l is not None else []:
-        out[f"l={value:g}"] = Mondrian(1, l=value, diversity=diversity.value, sensitive=sensitive, **common)
+        asked = (_C, value) if diversity is Diversity.recursive else value
+        out[f"l={value:g}"] = made(1, l=asked, diversity=diversity.value, sensitive=sensitive, **common)
     return out
 
 

@@ -60,8 +60,8 @@ def by_row(result):
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 5]), st.sampled_from([None, 1.5]))
 def test_fast_and_general_paths_agree_on_random_tables(seed, k, l):  # noqa: E741
     table = people(seed, n=30)
-    extra = {} if l is None else {"l": l, "diversity": "frequency"}
-    protector = cv.Mondrian(k, profile="basic", **extra)
+    extra = {} if l is None else {"l": l, "diversity": "frequency", "sensitive": "ill"}
+    protector = cv.published.BasicMondrian(k, **extra)
     results = []
     for path in ("auto", "general"):
         test = DifferentialInferenceTest(protector, path=path, beside=0)
@@ -89,7 +89,7 @@ def test_a_class_of_one_row_is_dropped_from_the_model_without_it():
     frame.loc[3, "ill"] = "hiv"
     table = cv.Table(frame, table.schema)
     fast, general = (
-        DifferentialInferenceTest(cv.Mondrian(3, profile="basic"), path=p, beside=0).run(table)
+        DifferentialInferenceTest(cv.published.BasicMondrian(3), path=p, beside=0).run(table)
         for p in ("fast", "general")
     )
     assert abs(by_row(fast) - by_row(general)).max() < 1e-12
@@ -150,7 +150,7 @@ def test_an_anonymiser_that_ignores_the_person_passes():
 
 def test_the_open_table_is_shown_for_what_it_is_by_the_second_learner():
     table = people(3, n=120, ages=60)
-    result = DifferentialInferenceTest(cv.Mondrian(10, profile="basic"), beside=60).run(table)
+    result = DifferentialInferenceTest(cv.published.BasicMondrian(10), beside=60).run(table)
     assert set(result.beside) == {"identity", "second learner", "identity, second learner"}
     tree, open_tree = result.beside["second learner"], result.beside["identity, second learner"]
     assert tree.learner == open_tree.learner == "DecisionTreeClassifier"
@@ -213,7 +213,7 @@ def test_any_classifier_with_any_encoding(learner, encoding):
 def test_other_distances_on_both_paths(kind):
     table = people(8, n=40)
     fast, general = (
-        DifferentialInferenceTest(cv.Mondrian(4, profile="basic"), distance=kind, path=p, beside=0).run(table)
+        DifferentialInferenceTest(cv.published.BasicMondrian(4), distance=kind, path=p, beside=0).run(table)
         for p in ("fast", "general")
     )
     assert np.allclose(by_row(fast), by_row(general), rtol=1e-9)
@@ -223,8 +223,7 @@ def test_a_hierarchy_of_the_sensitive_values_as_ground():
     table = people(8, n=40)
     tree = Hierarchy((("flu", "ill", "*"), ("cold", "ill", "*"), ("none", "well", "*")), "ill")
     flat, deep = (
-        DifferentialInferenceTest(cv.Mondrian(4, profile="basic"), ground=g, beside=0).run(table)
-        for g in ("equal", tree)
+        DifferentialInferenceTest(cv.published.BasicMondrian(4), ground=g, beside=0).run(table) for g in ("equal", tree)
     )
     assert (by_row(deep) >= 2 * by_row(flat) - 1e-12).all()
     assert (by_row(deep) <= 4 * by_row(flat) + 1e-12).all()
@@ -232,7 +231,7 @@ def test_a_hierarchy_of_the_sensitive_values_as_ground():
 
 def test_some_people_give_intervals_and_everybody_gives_figures():
     table = people(9, n=200)
-    protector = cv.Mondrian(5, profile="basic")
+    protector = cv.published.BasicMondrian(5)
     whole = DifferentialInferenceTest(protector, beside=0).run(table)
     some = DifferentialInferenceTest(protector, n_records=50, beside=0).run(table)
     assert some.sampled
@@ -246,7 +245,7 @@ def test_some_people_give_intervals_and_everybody_gives_figures():
 
 
 def test_the_distribution_function_counts_people():
-    result = DifferentialInferenceTest(cv.Mondrian(5, profile="basic"), beside=0).run(people(9, n=100))
+    result = DifferentialInferenceTest(cv.published.BasicMondrian(5), beside=0).run(people(9, n=100))
     at, share = result.cdf([0.0, 0.01, 1.0])
     assert share[-1] == 1
     assert share[1] == pytest.approx(1 - result.share_above(0.01).value)
@@ -300,7 +299,7 @@ def keys_of(data):
 
 def test_the_json_has_no_row_numbers_and_nobodys_exact_distance():
     table = people(11, n=150)
-    result = DifferentialInferenceTest(cv.Mondrian(5, profile="basic"), beside=5).run(table)
+    result = DifferentialInferenceTest(cv.published.BasicMondrian(5), beside=5).run(table)
     data = result.to_dict()
     text = json.dumps(data)
     assert not {"rows", "d_pp", "draws", "rank"} & set(keys_of(data))
@@ -313,10 +312,10 @@ def test_the_json_has_no_row_numbers_and_nobodys_exact_distance():
 
 def test_kinds_of_people_have_at_least_ten_of_them():
     table = people(12, n=300)
-    result = DifferentialInferenceTest(cv.Mondrian(5, profile="basic"), beside=0).run(table)
+    result = DifferentialInferenceTest(cv.published.BasicMondrian(5), beside=0).run(table)
     assert result.kinds
     assert all(k.people >= 10 and k.mean.n >= 10 for k in result.kinds)
-    few = DifferentialInferenceTest(cv.Mondrian(5, profile="basic"), n_records=9, beside=0).run(table)
+    few = DifferentialInferenceTest(cv.published.BasicMondrian(5), n_records=9, beside=0).run(table)
     assert few.kinds == ()
 
 
@@ -357,7 +356,7 @@ def test_what_a_test_releases_to_itself_counts_in_no_ledger():
         ({"n_records": 0}, "'n_records'"),
         ({"repeats": 0}, "'repeats'"),
         ({"path": "quick"}, "'path'"),
-        ({"path": "fast"}, "profile='basic'"),
+        ({"path": "fast"}, "BasicMondrian"),
         ({"beside": -1}, "'beside'"),
     ],
     ids=lambda x: x if isinstance(x, str) else next(iter(x)),

@@ -37,5 +37,5 @@ def test_kinds_cannot_be_subtracted_down_to_a_few(seed):
 
 def test_the_mean_of_a_few_people_is_rounded():
     table = cv.load("german_credit").with_roles(sensitive=["housing"])
-    found = cv.DifferentialInferenceTest(cv.Mondrian(k=5, profile="basic"), n_records=2, beside=0).run(table)
+    found = cv.DifferentialInferenceTest(cv.published.BasicMondrian(k=5), n_records=2, beside=0).run(table)
     assert found.to_dict()["mean"]["value"] == float(f"{found.mean:.2g}")

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -69,18 +70,21 @@ def mixed():
 
 
 @pytest.mark.parametrize(
-    ("table", "settings"),
-    [(alike(), {"k": 7, "halves": "equal"}), (mixed(), {"k": 10, "mode": "relaxed"})],
+    ("table", "made"),
+    [
+        (alike(), partial(cv.published.EqualHalvesMondrian, k=7)),
+        (mixed(), partial(cv.Mondrian, k=10, mode="relaxed")),
+    ],
     ids=["halves", "relaxed"],
 )
-def test_a_second_lot_is_refused_and_the_first_may_leave_again(table, settings):
+def test_a_second_lot_is_refused_and_the_first_may_leave_again(table, made):
     """Seeds, so that no two lots are the same by chance."""
     ledger = people()
-    first = cv.Mondrian(ledger=ledger, random_state=0, **settings).fit(table)
+    first = made(ledger=ledger, random_state=0).fit(table)
     first.protect(table)
     first.protect(table)
     for seed in (1, 2, 3):
-        second = cv.Mondrian(ledger=ledger, random_state=seed, **settings).fit(table)
+        second = made(ledger=ledger, random_state=seed).fit(table)
         with pytest.raises(RefusedError, match="grouped before"):
             second.protect(table)
     assert ledger.statement().groupings == 1
@@ -89,7 +93,7 @@ def test_a_second_lot_is_refused_and_the_first_may_leave_again(table, settings):
 def test_the_same_lot_by_a_seed_is_the_same_grouping():
     table, ledger = alike(), people()
     for _ in range(2):
-        cv.Mondrian(k=7, halves="equal", random_state=3, ledger=ledger).fit(table).protect(table)
+        cv.published.EqualHalvesMondrian(k=7, random_state=3, ledger=ledger).fit(table).protect(table)
     assert ledger.statement().groupings == 1
 
 

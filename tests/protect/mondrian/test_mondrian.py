@@ -97,7 +97,8 @@ def test_a_thousand_random_tables_keep_k_l_and_t_by_an_independent_count():
         table = random_table(seed)
         rng = np.random.default_rng(seed + 10_000)
         k, kind = int(rng.integers(1, 7)), KINDS[seed % 4]
-        l = None if seed % 3 == 0 else (2 if kind in ("distinct", "recursive") else 1.4)  # noqa: E741
+        least = 2 if kind in ("distinct", "recursive") else 1.4
+        l = None if seed % 3 == 0 else (3.0, 2) if kind == "recursive" else least  # noqa: E741
         t = None if seed % 7 else float(rng.uniform(0.1, 0.6))
         ground = ["equal", "ordered"][seed % 2]
         protector = cv.Mondrian(
@@ -106,6 +107,7 @@ def test_a_thousand_random_tables_keep_k_l_and_t_by_an_independent_count():
             t=t,
             diversity=kind,
             closeness=ground,
+            sensitive="ill",
             choose=["gain", "span"][seed // 2 % 2],
             by_class=seed % 11 == 0,
         )
@@ -120,7 +122,7 @@ def test_a_thousand_random_tables_keep_k_l_and_t_by_an_independent_count():
         for values in published_classes(release).values():
             assert len(values) >= k
             if l is not None:
-                assert slow_l(values, kind, 3.0, 2) >= l - 1e-9
+                assert slow_l(values, kind, 3.0, 2) >= least - 1e-9
             if t is not None:
                 assert slow_t(values, everyone, ground) <= t + 1e-9
     assert released > 1000
@@ -152,15 +154,12 @@ def test_every_cell_holds_its_rows_and_is_tight():
 def one_column(values, k, kind="numeric", **settings):
     frame = pd.DataFrame({"q": values, "ill": settings.pop("ill", ["x"] * len(values))})
     table = cv.Table(frame, cv.Schema((cv.Column("q", kind, "quasi"), cv.Column("ill", role="sensitive"))))
-    return cv.Mondrian(k, **settings).fit(table).protect(table)
+    return cv.Mondrian(k, sensitive="ill", **settings).fit(table).protect(table)
 
 
 def test_the_right_half_is_checked():
     """Other code checks the left half of 1, 1, 1, 1, 2 only and publishes a class of one."""
     assert np.bincount(one_column([1, 1, 1, 1, 2], 2).groups).tolist() == [5]
-    basic = one_column([1, 1, 1, 1, 2], 2, profile="basic")
-    assert sorted(np.bincount(basic.groups).tolist()) == [1, 4]
-    assert isinstance(basic.guarantee, NoGuarantee)
 
 
 def test_the_root_is_checked_for_k():
@@ -207,7 +206,7 @@ def test_no_row_number_of_the_table_is_published():
     assert frame["income"].tolist() != table.frame["income"].tolist()
 
 
-@pytest.mark.parametrize("settings", [{}, {"choose": "span"}, {"l": 2}, {"by_class": True}])
+@pytest.mark.parametrize("settings", [{}, {"choose": "span"}, {"l": 2, "sensitive": "ill"}, {"by_class": True}])
 def test_row_order_never_changes_classes_or_ncp(settings):
     for seed in range(60):
         table = random_table(seed, 50)
@@ -261,7 +260,6 @@ def test_unseen_values_are_sent_to_the_nearest_cell_or_suppressed():
     [
         (cv.Mondrian(10), KAnonymity(10, against="algorithm")),
         (cv.Mondrian(10, by_class=True), KAnonymity(10, against="algorithm")),
-        (cv.Mondrian(10, halves="equal"), KAnonymity(10, against="algorithm")),
         (
             cv.Mondrian(10, l=3, sensitive="ill"),
             AllOf((KAnonymity(10, against="register"), LDiversity(3, "distinct", "ill"))),
@@ -274,9 +272,28 @@ def test_a_promise_names_its_adversary(protector, promise):
     assert "register of everybody's quasi-identifiers" in str(protector.guarantee())
 
 
-@pytest.mark.parametrize("settings", [{"k": 1}, {"k": 5, "profile": "basic"}])
-def test_what_is_not_kept_is_not_promised(settings):
-    assert isinstance(cv.Mondrian(**settings).guarantee(), NoGuarantee)
+def test_what_is_not_kept_is_not_promised():
+    assert isinstance(cv.Mondrian(k=1).guarantee(), NoGuarantee)
+
+
+def test_both_numbers_of_recursive_diversity_are_promised():
+    promised = cv.Mondrian(1, l=(2.5, 3), diversity="recursive", sensitive="ill").guarantee()
+    assert promised == LDiversity(3, "recursive", "ill", 2.5)
+
+
+@pytest.mark.parametrize("asked", [{"l": 2}, {"t": 0.4}])
+@pytest.mark.parametrize("made", [cv.Mondrian, cv.published.BasicMondrian])
+def test_l_and_t_name_their_column_or_nothing_is_fitted(made, asked):
+    """The schema's only sensitive column must not become part of a promise that was made without it."""
+    protector = made(k=4, **asked)
+    before = protector.guarantee()
+    with pytest.raises(ParameterError, match=r"'sensitive' parameter of \w+ must be the column that l and t speak of"):
+        protector.fit(small_table())
+    assert protector.guarantee() == before
+    named = made(k=4, **asked, sensitive="ill")
+    before = named.guarantee()
+    table = small_table()
+    assert named.fit(table).protect(table).guarantee == before == named.guarantee()
 
 
 def test_minimality_example_of_the_spec_reveals_values():
@@ -295,7 +312,7 @@ def test_with_l_even_k_fails_against_the_algorithm():
 
     def classes(secrets):
         table = cv.Table(frame.assign(s=list(secrets)), schema)
-        return cv.Mondrian(k=2, l=2).fit(table).regions_.text()
+        return cv.Mondrian(k=2, l=2, sensitive="s").fit(table).regions_.text()
 
     published = classes("HHGGa")
     assert len(published) == 1
@@ -318,7 +335,7 @@ def test_cuts_without_l_or_t_ignore_everything_but_the_quasi_identifiers():
         assert one.tree_.to_json() == other.tree_.to_json()
 
 
-# ---------------------------------------------------------------- per class, halves, hierarchies
+# ---------------------------------------------------------------- per class, hierarchies
 
 
 def test_by_class_cuts_every_class_on_its_own():
@@ -327,19 +344,6 @@ def test_by_class_cuts_every_class_on_its_own():
     frame = release.others.assign(group=release.groups)
     assert (frame.groupby("group")["ok"].nunique() == 1).all()
     assert np.bincount(release.groups).min() >= 4
-
-
-def test_equal_halves_part_equal_rows():
-    table = cv.Table(
-        pd.DataFrame({"q": [1] * 7 + [2], "s": list("abcdefgh")}),
-        cv.Schema((cv.Column("q", "numeric", "quasi"), cv.Column("s"))),
-    )
-    release = cv.Mondrian(k=2, halves="equal").fit(table).protect(table)
-    assert np.bincount(release.groups).tolist() == [2, 2, 2, 2]
-    with pytest.raises(ParameterError, match="the fitted table itself with halves='equal'"):
-        cv.Mondrian(k=2, halves="equal").fit(table).protect(table.frame)
-    with pytest.raises(AttributeError, match="no cut tree"):
-        _ = cv.Mondrian(k=2, halves="equal").fit(table).tree_
 
 
 def test_hierarchy_cuts_follow_the_groups():
@@ -422,7 +426,7 @@ def test_new_rows_keep_l_and_t_among_themselves():
     for seed in range(40):
         table = random_table(seed, 60)
         try:
-            protector = cv.Mondrian(k=3, l=2, t=0.5).fit(table)
+            protector = cv.Mondrian(k=3, l=2, t=0.5, sensitive="ill").fit(table)
             release = protector.protect(random_table(seed + 1000, 60).frame)
         except (ParameterError, RefusedError):
             continue
@@ -461,7 +465,10 @@ def test_new_rows_lack_no_column_and_bring_none():
         ({"l": 99}, "'l' parameter of Mondrian must be a distinct diversity that the whole table has"),
         ({"l": float("nan")}, "'l' parameter"),
         ({"l": 2, "diversity": "shannon"}, "'diversity' parameter"),
-        ({"l": 2, "diversity": "recursive", "c": 0}, "'c' parameter"),
+        ({"l": (0, 2), "diversity": "recursive"}, r"'l' parameter of Mondrian must be \(c, l\) with a c above 0"),
+        ({"l": (3.0, 2.5), "diversity": "recursive"}, "'l' parameter of Mondrian must be a whole number"),
+        ({"l": 2, "diversity": "recursive"}, r"'l' parameter of Mondrian must be the pair \(c, l\)"),
+        ({"l": (3.0, 2)}, "'l' parameter of Mondrian must be a whole number"),
         ({"t": -0.1}, "'t' parameter of Mondrian must be between 0 and 1"),
         ({"t": 1.1}, "'t' parameter"),
         ({"t": float("nan")}, "'t' parameter"),
@@ -472,9 +479,6 @@ def test_new_rows_lack_no_column_and_bring_none():
         ),
         ({"choose": "luck"}, "'choose' parameter"),
         ({"labels": "loose"}, "'labels' parameter"),
-        ({"profile": "fast"}, "'profile' parameter"),
-        ({"halves": "odd"}, "'halves' parameter"),
-        ({"halves": "equal", "l": 2}, "'halves' parameter of Mondrian must be None with l, t"),
         ({"l": 2, "sensitive": "age"}, "'sensitive' parameter of Mondrian must be a column that is neither"),
         ({"k": 61}, "'k' parameter of Mondrian must be at most the number of rows, 60"),
         ({"k": 40, "by_class": True}, "every class of 'ok'"),
@@ -482,13 +486,7 @@ def test_new_rows_lack_no_column_and_bring_none():
 )
 def test_bad_parameters_say_what_must_be(settings, message):
     with pytest.raises(ParameterError, match=message):
-        cv.Mondrian(**{"k": 3, **settings}).fit(random_table(2, 60))
-
-
-def test_l_needs_one_sensitive_column():
-    table = random_table(2, 60).with_roles(sensitive=[])
-    with pytest.raises(ParameterError, match="'sensitive' parameter"):
-        cv.Mondrian(k=3, l=2).fit(table)
+        cv.Mondrian(**{"k": 3, "sensitive": "ill", **settings}).fit(random_table(2, 60))
 
 
 def test_a_table_without_quasi_identifiers_is_refused():
@@ -562,6 +560,7 @@ def test_german_credit_hierarchical_distance():
     purpose = sorted(cv.load("german_credit").frame["purpose"].dropna().unique())
     tree = Hierarchy(tuple((p, "first" if i < 4 else "second", "*") for i, p in enumerate(purpose)), "purpose")
     table = cv.load("german_credit").with_roles(sensitive=["purpose"])
-    release = cv.Mondrian(5, t=0.25, closeness="hierarchical", hierarchies={"purpose": tree}).fit(table).protect(table)
+    protector = cv.Mondrian(5, t=0.25, closeness="hierarchical", sensitive="purpose", hierarchies={"purpose": tree})
+    release = protector.fit(table).protect(table)
     assert release.guarantee.refute(release, table) is None
     assert len(release.regions) > 1

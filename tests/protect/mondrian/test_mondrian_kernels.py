@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from countervail.protect.mondrian.cells import tight_labels
+from countervail.protect.mondrian.columns import FLAT, ORDERED, TREE, Attributes, attributes, deduplicate
 from countervail.protect.mondrian.constraints import (
     CLOSENESS,
     DIVERSITY,
@@ -21,20 +21,17 @@ from countervail.protect.mondrian.constraints import (
     FAILS_L,
     FAILS_T,
     FITS,
-    FLAT,
-    ORDERED,
-    TREE,
-    Attributes,
-    Rules,
-    attributes,
+    CutConstraints,
     earth_mover,
     entropy,
-    make_rules,
+    make_constraints,
 )
+from countervail.protect.mondrian.cut_tree import walk
 from countervail.protect.mondrian.grow import CUT_MISSING, Partition, Tree, partition
-from countervail.protect.mondrian.profiles import partition_basic, partition_equal
+from countervail.protect.mondrian.labels import tight_labels
 from countervail.protect.mondrian.relaxed import rows_loss
-from countervail.protect.mondrian.route import deduplicate, walk
+from countervail.protect.published.basic_cuts import partition_basic
+from countervail.protect.published.equal_halves import partition_equal
 
 LEVELS = 4
 SLACK = 1e-12
@@ -53,8 +50,8 @@ class Example:
 
     def rules(
         self, k: int, diversity: str = "none", ell: float = 1, c: float = 1, near: str = "none", t: float = 1
-    ) -> Rules:
-        return make_rules(
+    ) -> CutConstraints:
+        return make_constraints(
             self.secret,
             self.counts,
             self.n_secret,
@@ -67,7 +64,7 @@ class Example:
             self.secret_ancestors,
         )
 
-    def cut(self, rules: Rules, *, gain: bool = True) -> Partition:
+    def cut(self, rules: CutConstraints, *, gain: bool = True) -> Partition:
         return partition(self.codes, self.counts, self.secret, self.data, rules, gain=gain)
 
 
@@ -144,7 +141,7 @@ def twin_emd(histogram: Counter[int], share: np.ndarray, near: int, ancestors: n
     return cost
 
 
-def twin_fits(histogram: Counter[int], rules: Rules, slack: float = SLACK) -> bool:
+def twin_fits(histogram: Counter[int], rules: CutConstraints, slack: float = SLACK) -> bool:
     """k, l and t of one class, counted anew."""
     histogram = Counter({s: c for s, c in histogram.items() if c > 0})
     total = sum(histogram.values())
@@ -169,7 +166,7 @@ def twin_fits(histogram: Counter[int], rules: Rules, slack: float = SLACK) -> bo
 class Twin:
     """The split rules once more, on lists and dictionaries."""
 
-    def __init__(self, table: Example, rules: Rules, *, gain: bool) -> None:
+    def __init__(self, table: Example, rules: CutConstraints, *, gain: bool) -> None:
         self.table, self.rules, self.gain = table, rules, gain
         self.data = table.data
         self.q = table.codes.shape[1]
@@ -383,7 +380,7 @@ def same_partition(a: np.ndarray, b: np.ndarray) -> bool:
     return pairs == len(set(a.tolist())) == len(set(b.tolist()))
 
 
-def random_rules(table: Example, seed: int) -> Rules:
+def random_rules(table: Example, seed: int) -> CutConstraints:
     """Constraints of every sort, strict and lax."""
     rng = np.random.default_rng([seed, 1])
     diversity = list(DIVERSITY)[seed % 5]
@@ -723,10 +720,10 @@ def test_a_small_child_does_not_keep_its_sibling_from_being_cut() -> None:
     codes = np.array([[0]] * 5 + [[1]] * 5 + [[2]], np.int32)
     counts, secret = np.ones(11, np.int64), np.zeros(11, np.int32)
     for gain in (False, True):
-        assert partition(codes, counts, secret, data, make_rules(secret, counts, 1, 3), gain=gain).n_cells == 2
+        assert partition(codes, counts, secret, data, make_constraints(secret, counts, 1, 3), gain=gain).n_cells == 2
 
 
-def test_basic_profile_breaks_k_and_the_default_never_does() -> None:
+def test_basic_mondrian_breaks_k_and_ours_never_does() -> None:
     table = one_column([0, 0, 0, 0, 1], ORDERED, size=2)
     rules = table.rules(2)
     basic = partition_basic(table.codes, table.counts, table.secret, table.data, rules)
@@ -805,7 +802,7 @@ def twin_basic(table: Example, k: int) -> np.ndarray:
     return cells
 
 
-def test_basic_profile_is_the_published_algorithm() -> None:
+def test_basic_mondrian_is_the_published_algorithm() -> None:
     for seed in range(300):
         table = example(40_000 + seed)
         k = seed % 5 + 1
@@ -815,7 +812,7 @@ def test_basic_profile_is_the_published_algorithm() -> None:
 
 
 def test_equal_halves_differ_by_one_row_at_most() -> None:
-    """Paper 003: while a cell has 2k rows, sort by the widest attribute and cut at floor(n/2)."""
+    """Inuiguchi, Ichida, Torra (2019): while a cell has 2k rows, sort by the widest attribute and cut at floor(n/2)."""
     for seed in range(100):
         table = example(seed, max_rows=60)
         k = seed % 4 + 1

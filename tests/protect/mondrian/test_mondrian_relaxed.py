@@ -13,7 +13,8 @@ import countervail as cv
 from countervail.core.cells import cell_text
 from countervail.core.errors import ParameterError
 from countervail.core.hierarchy import Hierarchy
-from countervail.protect.mondrian.constraints import DIVERSITY, FITS, FLAT, ORDERED, attributes, make_rules
+from countervail.protect.mondrian.columns import FLAT, ORDERED, attributes
+from countervail.protect.mondrian.constraints import DIVERSITY, FITS, make_constraints
 from countervail.protect.mondrian.grow import partition
 from countervail.protect.mondrian.relaxed import share_ties
 from countervail.protect.mondrian.suppress import leave_out
@@ -130,7 +131,7 @@ def test_relaxed_keeps_l_and_t_by_a_recount():
     for seed in range(60):
         table = people(seed)
         try:
-            release = cv.Mondrian(3, l=2, t=0.5, mode="relaxed").fit(table).protect(table)
+            release = cv.Mondrian(3, l=2, t=0.5, sensitive="ill", mode="relaxed").fit(table).protect(table)
         except ParameterError:
             continue
         released += 1
@@ -203,7 +204,7 @@ def test_suppression_keeps_its_budget_and_widens_no_label(mode):
 def test_suppression_keeps_l():
     for seed in range(30):
         table = people(seed, 60)
-        release = cv.Mondrian(4, l=2, suppress=0.2).fit(table).protect(table)
+        release = cv.Mondrian(4, l=2, sensitive="ill", suppress=0.2).fit(table).protect(table)
         assert (release.others.groupby(release.classes())["ill"].nunique() >= 2).all()
 
 
@@ -226,13 +227,10 @@ def test_the_promise_is_that_of_strict_cuts():
     ("given_settings", "message"),
     [
         ({"mode": "loose"}, "'mode' parameter of Mondrian must be one of"),
-        ({"mode": "relaxed", "halves": "equal"}, "'strict' with halves or a profile"),
-        ({"mode": "relaxed", "profile": "basic"}, "'strict' with halves or a profile"),
         ({"suppress": 1.0}, "at least 0 and below 1"),
         ({"suppress": -0.1}, "at least 0 and below 1"),
         ({"suppress": "all"}, "at least 0 and below 1"),
-        ({"suppress": 0.1, "t": 0.3}, "'suppress' parameter of Mondrian must be 0 with t"),
-        ({"suppress": 0.1, "profile": "basic"}, "0 with a profile"),
+        ({"suppress": 0.1, "t": 0.3, "sensitive": "ill"}, "'suppress' parameter of Mondrian must be 0 with t"),
     ],
 )
 def test_bad_settings_say_what_to_do(given_settings, message):
@@ -259,7 +257,7 @@ def test_whoever_knows_the_code_finds_nobody_with_more_than_one_in_k(ages, k, bu
         np.zeros(1, np.int8), np.array([len(values)], np.int32), np.zeros(1, bool), values[None], np.ptp(values)[None]
     )
     nobody = np.zeros(n, np.int32)
-    rules = make_rules(nobody, np.ones(n, np.int64), 1, k)
+    rules = make_constraints(nobody, np.ones(n, np.int64), 1, k)
     found = partition(codes, np.ones(n, np.int64), nobody, data, rules)
     worlds = {}
     for drawn in permutations(range(n)):
@@ -301,7 +299,7 @@ def coded(seed):
     data = attributes(kind, sizes, np.zeros(q, bool), positions, span)
     secret = rng.integers(0, 3, n).astype(np.int32)
     diverse = DIVERSITY["distinct" if seed % 3 == 0 else "none"]
-    rules = make_rules(secret, np.ones(n, np.int64), 3, int(rng.integers(1, 5)), diverse, 2)
+    rules = make_constraints(secret, np.ones(n, np.int64), 3, int(rng.integers(1, 5)), diverse, 2)
     return codes.astype(np.int32), secret, data, rules
 
 

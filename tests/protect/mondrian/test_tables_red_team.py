@@ -38,7 +38,7 @@ def test_new_rows_of_different_classes_do_not_make_up_one_crowd():
     assert worlds > 1
 
 
-@pytest.mark.parametrize("more", [{}, {"l": 2}])
+@pytest.mark.parametrize("more", [{}, {"l": 2, "sensitive": "ill"}])
 def test_groups_of_new_rows_are_no_finer_than_what_was_counted(more):
     lines = tuple((v, "north", "*") for v in "abcd") + tuple((v, "south", "*") for v in "wxyz")
     fit = pd.DataFrame(

@@ -89,7 +89,7 @@ class DifferentialInferenceTest(BaseEstimator):
     --------
     >>> import countervail as cv
     >>> table = cv.load("german_credit").with_roles(sensitive=["job"])
-    >>> test = cv.DifferentialInferenceTest(cv.Mondrian(k=5, profile="basic"), beside=0)
+    >>> test = cv.DifferentialInferenceTest(cv.published.BasicMondrian(k=5), beside=0)
     >>> result = test.run(table)
     >>> bool(0 < result.mean < result.epsilon <= 1), len(result.d_pp)
     (True, 1000)
@@ -175,7 +175,7 @@ class DifferentialInferenceTest(BaseEstimator):
         source = self._source(setting) if self.path != "general" else None
         if source is None and self.path == "fast":
             must = "'auto' or 'general' for this anonymiser, learner and encoding"
-            hint = "The fast path takes Mondrian(profile='basic') with k or l, BernoulliNB and 'tf-tf'."
+            hint = "The fast path takes published.BasicMondrian with k or l, BernoulliNB and 'tf-tf'."
             raise bad_parameter(OWNER, "path", must, self.path, hint)
         if source is not None:
             found = self._fast(setting, rows, source)

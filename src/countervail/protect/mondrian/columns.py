@@ -1,18 +1,40 @@
-"""A table's quasi-identifiers as the code arrays that the Mondrian kernels cut."""
+"""A table's quasi-identifiers as the code arrays that the Mondrian kernels cut, and the rows that are cut together.
+
+Codes of an ordered attribute are ranks, of a categorical one any numbering that depends on the values alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from countervail.core.errors import SchemaError
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
 from countervail.core.table import Table
-from countervail.protect.mondrian.constraints import FLAT, ORDERED, TREE, Attributes, Floats, Ints, attributes
+from countervail.protect.mondrian.constraints import Bytes, Flags, Floats, Ints, Longs, kernel
+
+ORDERED: Final = 0
+FLAT: Final = 1
+TREE: Final = 2
+
+
+class Attributes(NamedTuple):
+    """The quasi-identifiers: `missing` is the code of a missing ordered value or -1, `tree_of` a hierarchy or -1."""
+
+    kind: Bytes
+    sizes: Ints
+    missing: Ints
+    positions: Floats
+    span: Floats
+    tree_of: Ints
+    ancestors: Ints
+    leaves: Floats
+    tree_loss: bool
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,7 +67,7 @@ def encode(table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[list[Qua
     """The codings of the quasi-identifiers, and the rows in codes (row x column)."""
     names = table.schema.names("quasi")
     quasi = []
-    codes = np.empty((len(table), len(names)), np.int32)
+    codes = np.empty((len(table.frame), len(names)), np.int32)
     for j, name in enumerate(names):
         column, values = table.schema[name], table.frame[name]
         hierarchy = hierarchies.get(name)
@@ -92,6 +114,46 @@ def describe(quasi: Sequence[Quasi], *, tree_loss: bool) -> Attributes:
         tree_of if above else None,
         stacked(above) if above else None,
         tree_loss=tree_loss,
+    )
+
+
+def attributes(
+    kind: Bytes,
+    sizes: Ints,
+    has_missing: Flags,
+    positions: Floats,
+    span: Floats,
+    tree_of: Ints | None = None,
+    ancestors: Ints | None = None,
+    *,
+    tree_loss: bool = False,
+) -> Attributes:
+    """Bundle the quasi-identifiers for `partition`.
+
+    `ancestors[h, code, level]` is the node above a code: level 0 the code itself, the last level the root, short
+    hierarchies padded with their root; ids count from 0 within a level and depend on the values alone. A missing
+    value is the last code; under a hierarchy it is a child of the root. `tree_loss` makes gain count the values below
+    the lowest common ancestor (hierarchy labels) instead of the values in the class (sets).
+    """
+    if tree_of is None or ancestors is None:
+        tree_of, ancestors = np.full(len(kind), -1, np.int32), np.zeros((1, 1, 1), np.int32)
+    leaves = np.zeros(ancestors.shape, np.float64)
+    for j, h in enumerate(tree_of):
+        if h >= 0:
+            for level in range(ancestors.shape[2]):
+                np.add.at(leaves[h, :, level], ancestors[h, : sizes[j], level], 1.0)
+    missing = np.where(has_missing & (kind == ORDERED), sizes - 1, -1).astype(np.int32)
+    # The kernels meet one layout only; a constant attribute has no span, but nothing may divide by 0.
+    return Attributes(
+        np.array(kind, np.int8),
+        np.array(sizes, np.int32),
+        missing,
+        np.ascontiguousarray(positions, np.float64),
+        np.where(span > 0, span, 1.0),
+        np.array(tree_of, np.int32),
+        np.array(ancestors, np.int32, order="C"),
+        leaves,
+        bool(tree_loss),
     )
 
 
@@ -155,3 +217,105 @@ def _place(values: pd.Series, levels: list[Any]) -> Ints:
 def place_values(values: pd.Series, known: Sequence[Any]) -> Ints:
     """Each row's place among known values (-1: unseen or missing)."""
     return _place(values, list(known))
+
+
+def class_column(table: Table, *, by_class: bool, owner: str) -> str | None:
+    """The column whose classes are cut one by one, if they are."""
+    if by_class and table.schema.target is None:
+        raise SchemaError(f"{owner}(by_class=True) cuts the classes of the target, but the table has no target.")
+    return table.schema.target if by_class else None
+
+
+def parts_of(table: Table, by: str | None) -> Iterator[tuple[Any, Longs]]:
+    """The rows to cut: all at once, or each class of a column in the order of its name."""
+    if by is None:
+        yield None, np.arange(len(table.frame))
+        return
+    codes, kinds = pd.factorize(table.frame[by], use_na_sentinel=False)
+    values = [None if pd.isna(v) else v for v in kinds.tolist()]
+    for i in sorted(range(len(values)), key=lambda i: (type(values[i]).__name__, str(values[i]))):
+        yield values[i], np.flatnonzero(codes == i)
+
+
+def part_remarks(by: str | None) -> tuple[str, ...]:
+    """What a release must say about the parts."""
+    return () if by is None else (f"The classes of '{by}' were cut one by one.",)
+
+
+@kernel
+def _label(keys: Longs, labels: Ints, distinct: Longs) -> int:
+    """Number equal keys alike, in order of appearance, by open addressing; returns how many there are."""
+    n = keys.shape[0]
+    bits = 4
+    while (1 << bits) < 2 * n:
+        bits += 1
+    # Start small: a table that fits the cache is faster, and most data repeat.
+    bits = min(bits, 12)
+    slots = np.full(1 << bits, -1, np.int32)
+    m = 0
+    for r in range(n):
+        if 2 * m >= slots.shape[0]:
+            bits += 2
+            slots = np.full(1 << bits, -1, np.int32)
+            for i in range(m):
+                s = _slot(distinct[i], bits)
+                while slots[s] >= 0:
+                    s = (s + 1) & (slots.shape[0] - 1)
+                slots[s] = i
+        s = _slot(keys[r], bits)
+        while slots[s] >= 0 and distinct[slots[s]] != keys[r]:
+            s = (s + 1) & (slots.shape[0] - 1)
+        if slots[s] < 0:
+            slots[s] = m
+            distinct[m] = keys[r]
+            m += 1
+        labels[r] = slots[s]
+    return m
+
+
+@kernel
+def _slot(key: int, bits: int) -> np.int64:
+    """Fibonacci hashing."""
+    return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
+
+
+@kernel
+def _mix(keys: Longs, column: Ints, size: int) -> None:
+    """Append a digit to mixed-radix keys."""
+    for r in range(keys.shape[0]):
+        keys[r] = keys[r] * size + column[r]
+
+
+def deduplicate(codes: Ints, secret: Ints, sizes: Ints, n_secret: int) -> tuple[Ints, Ints, Longs, Ints]:
+    """Distinct (row, sensitive value) pairs: (codes, secret, counts, which of them each row is), ordered by content."""
+    n, q = codes.shape
+    keys = np.zeros(n, np.int64)
+    labels, distinct = np.empty(n, np.int32), np.empty(n, np.int64)
+    room = 1
+    for j in range(q + 1):
+        size = int(sizes[j]) if j < q else n_secret
+        if room * size >= 2**62:
+            # Too many combinations for one key: go on from the dense ranks of the prefixes that occur.
+            room, keys = _rank(keys, labels, distinct)
+        _mix(keys, codes[:, j] if j < q else secret, size)
+        room *= size
+    m, ranks = _rank(keys, labels, distinct)
+    first = np.empty(m, np.int64)
+    first[ranks] = np.arange(n)
+    return codes[first], secret[first], np.bincount(ranks, minlength=m), ranks.astype(np.int32)
+
+
+def as_one(codes: Ints, secret: Ints, sizes: Ints, n_secret: int) -> tuple[Ints, Ints, Longs, Ints]:
+    """Equal rows as one with a count; left as they are where a column has almost as many values as there are rows."""
+    n = len(codes)
+    if n > 100_000 and 2 * int(sizes.max()) > n:
+        return codes, secret, np.ones(n, np.int64), np.arange(n, dtype=np.int32)
+    return deduplicate(codes, secret, sizes, n_secret)
+
+
+def _rank(keys: Longs, labels: Ints, distinct: Longs) -> tuple[int, Longs]:
+    """Dense ranks of the keys."""
+    m = _label(keys, labels, distinct)
+    rank = np.empty(m, np.int64)
+    rank[np.argsort(distinct[:m])] = np.arange(m)
+    return m, rank[labels]

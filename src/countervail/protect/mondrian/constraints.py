@@ -1,15 +1,22 @@
-"""Strict Mondrian on code arrays: what the kernels share, and the constraints on both halves of a cut.
+"""k, l and t: what the parameters promise, what they ask of a table, and whether a class keeps them."""
 
-Codes of an ordered attribute are ranks, of a categorical one any numbering that depends on the values alone. Nothing
-here depends on the order of the rows: every tie is broken by code.
-"""
+from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+
+from countervail.core.errors import bad_parameter
+from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
+from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, value_ranks
+from countervail.core.hierarchy import Hierarchy, read_hierarchies
+from countervail.core.table import Table
 
 Bytes = NDArray[np.int8]
 Ints = NDArray[np.int32]
@@ -17,9 +24,6 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-ORDERED: Final = 0
-FLAT: Final = 1
-TREE: Final = 2
 DIVERSITY: Final = {"none": 0, "distinct": 1, "entropy": 2, "recursive": 3, "frequency": 4}
 CLOSENESS: Final = {"none": 0, "equal": 1, "ordered": 2, "hierarchical": 3}
 # The constraint that a group breaks first.
@@ -30,8 +34,6 @@ FAILS_T: Final = 3
 
 # Sums of logarithms and shares differ in the last digits between orders of summation; exact ties must pass.
 _SLACK: Final = 1e-12
-# Histograms of this many codes stay in the first-level cache.
-DIRECT: Final = 2048
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,7 +43,151 @@ def kernel(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
-class Rules(NamedTuple):
+Hierarchies = Mapping[str, Hierarchy | str | Path] | str | Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What every class must keep, as a protector's parameters say it; `owner` is whose they are."""
+
+    owner: str
+    k: int
+    l: float | tuple[float, float] | None = None  # noqa: E741 -- the name the literature uses
+    t: float | None = None
+    diversity: str = "distinct"
+    closeness: str = "equal"
+    sensitive: str | None = None
+
+    @property
+    def read_secrets(self) -> bool:
+        """Whether cuts look at the sensitive column."""
+        return self.l is not None or self.t is not None
+
+    def check(self) -> None:
+        """Raise for the first parameter that no table could be protected with."""
+        if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
+            raise bad_parameter(self.owner, "k", "a whole number of at least 1", self.k)
+        check_word(self.owner, "diversity", self.diversity, DIVERSITIES)
+        check_word(self.owner, "closeness", self.closeness, GROUNDS)
+        if self.l is not None:
+            self._check_diversity()
+        if self.t is not None and not (is_number(self.t) and 0 <= self.t <= 1):
+            raise bad_parameter(self.owner, "t", "between 0 and 1", self.t)
+        if self.read_secrets and self.sensitive is None:
+            must = "the column that l and t speak of"
+            raise bad_parameter(self.owner, "sensitive", must, None, "Name it with sensitive='...'.")
+
+    def promise(self, hierarchies: Hierarchies = None) -> Guarantee:
+        """k against whoever knows the code, if only quasi-identifiers are looked at; else all against a register."""
+        parts: list[Guarantee] = []
+        if self.k > 1:
+            parts.append(KAnonymity(self.k, against="register" if self.read_secrets else "algorithm"))
+        if self.l is not None:
+            c, l = self._c_and_l()  # noqa: E741
+            parts.append(LDiversity(l, self.diversity, self.sensitive or "", c))
+        if self.t is not None:
+            parts.append(TCloseness(self.t, self.closeness, self.sensitive or "", tree=self._tree(hierarchies)))
+        if not parts:
+            return NoGuarantee("k=1: a class may hold a single person")
+        return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
+
+    def read_hierarchies(self, table: Table, given: Hierarchies) -> dict[str, Hierarchy]:
+        """The hierarchies of the quasi-identifiers, and of the sensitive column where t takes one."""
+        if given is None:
+            return {}
+        wanted = list(table.schema.names("quasi"))
+        if self.read_secrets and self.sensitive is not None and self.closeness == "hierarchical":
+            wanted.append(self.sensitive)
+        return read_hierarchies(given, wanted, self.owner)
+
+    def read(self, table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[Ints, CutConstraints]:
+        """Codes of the sensitive column, and the constraints; the table's distribution is the yardstick of t."""
+        n = len(table.frame)
+        if not self.read_secrets:
+            secret = np.zeros(n, np.int32)
+            return secret, make_constraints(secret, np.ones(n, np.int64), 1, self.k)
+        column = table.schema[self.sensitive or ""]
+        if column.role in ("identifier", "quasi"):
+            must = "a column that is neither identifier nor quasi-identifier"
+            raise bad_parameter(self.owner, "sensitive", must, self.sensitive)
+        codes, kinds = pd.factorize(table.frame[column.name], use_na_sentinel=False)
+        values = [None if pd.isna(v) else v for v in kinds.tolist()]
+        above = None
+        if self.t is not None and self.closeness == "ordered":
+            codes = value_ranks(values, column)[codes]
+        if self.t is not None and self.closeness == "hierarchical":
+            if column.name not in hierarchies:
+                hint = f"Add the hierarchy of '{column.name}'."
+                raise bad_parameter(self.owner, "hierarchies", "given for the sensitive column", "none", hint)
+            above = hierarchies[column.name].ancestors(values)
+        secret = codes.astype(np.int32)
+        c, l = (None, 1.0) if self.l is None else self._c_and_l()  # noqa: E741
+        constraints = make_constraints(
+            secret,
+            np.ones(n, np.int64),
+            len(values),
+            self.k,
+            DIVERSITY[self.diversity if self.l is not None else "none"],
+            l,
+            1.0 if c is None else c,
+            CLOSENESS[self.closeness if self.t is not None else "none"],
+            1.0 if self.t is None else self.t,
+            above,
+        )
+        return secret, constraints
+
+    def check_part(self, failed: int, rows: int, table: Table, by: str | None) -> None:
+        """A part that cannot keep the promise as one class is an error, not one class without a word."""
+        if failed == FITS:
+            return
+        if failed == FAILS_K:
+            what = "the number of rows" if by is None else f"the number of rows of every class of '{by}'"
+            raise bad_parameter(self.owner, "k", f"at most {what}, {rows}", self.k)
+        part = "the whole table" if by is None else f"every class of '{by}'"
+        if failed == FAILS_L:
+            values = table.frame[self.sensitive].nunique(dropna=False)
+            must = f"a {self.diversity} diversity that {part} has; '{self.sensitive}' takes {values} different values"
+            raise bad_parameter(self.owner, "l", must, self.l)
+        raise bad_parameter(self.owner, "t", f"a distance within which {part} lies", self.t)
+
+    def _check_diversity(self) -> None:
+        c, l = self._c_and_l()  # noqa: E741
+        if c is not None and not (is_number(c) and c > 0):
+            raise bad_parameter(self.owner, "l", "(c, l) with a c above 0", self.l)
+        fractions = self.diversity in ("entropy", "frequency")
+        if not is_number(l) or l < 1 or (not fractions and l != int(l)):
+            raise bad_parameter(self.owner, "l", f"a {'' if fractions else 'whole '}number of at least 1", self.l)
+
+    def _c_and_l(self) -> tuple[float | None, float]:
+        """Both numbers of recursive (c, l)-diversity; other kinds have no c."""
+        if self.diversity != "recursive":
+            return None, cast(float, self.l)
+        if not isinstance(self.l, (tuple, list)) or len(self.l) != 2:
+            raise bad_parameter(self.owner, "l", "the pair (c, l) with diversity='recursive'", self.l)
+        return self.l[0], self.l[1]
+
+    def _tree(self, given: Hierarchies) -> tuple[tuple[str, ...], ...] | None:
+        """The sensitive column's hierarchy, if the distance is along it and it is there."""
+        if self.closeness != "hierarchical" or self.sensitive is None:
+            return None
+        if isinstance(given, Mapping):
+            given = {n: h for n, h in given.items() if n == self.sensitive}
+        found = read_hierarchies(given, [self.sensitive], self.owner)
+        return found[self.sensitive].rows if self.sensitive in found else None
+
+
+def check_word(owner: str, name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise unless a parameter is one of the words it may be."""
+    if value not in allowed:
+        raise bad_parameter(owner, name, f"one of {allowed}", value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a parameter is a finite number."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+class CutConstraints(NamedTuple):
     """What both halves of a cut must satisfy; `share` is the sensitive value's distribution in the table."""
 
     k: int
@@ -54,89 +200,7 @@ class Rules(NamedTuple):
     ancestors: Ints
 
 
-class Attributes(NamedTuple):
-    """The quasi-identifiers: `missing` is the code of a missing ordered value or -1, `tree_of` a hierarchy or -1."""
-
-    kind: Bytes
-    sizes: Ints
-    missing: Ints
-    positions: Floats
-    span: Floats
-    tree_of: Ints
-    ancestors: Ints
-    leaves: Floats
-    tree_loss: bool
-
-
-class Work(NamedTuple):
-    """Scratch space; `hist` and `group_hist` are zero between uses."""
-
-    hist: Longs
-    group_hist: Longs
-    values: Ints
-    items: Ints
-    weights: Longs
-    sorted_items: Ints
-    sorted_weights: Longs
-    side: Ints
-    best_items: Ints
-    best_side: Ints
-    code_side: Ints
-    index_of: Ints
-    offsets: Longs
-    grouped: Ints
-    keys: Ints
-    key_weights: Longs
-    buckets: Longs
-    node_classes: Longs
-    low_classes: Longs
-    high_classes: Longs
-    rest_classes: Longs
-    top_classes: Longs
-    flow: Floats
-
-
-def attributes(
-    kind: Bytes,
-    sizes: Ints,
-    has_missing: Flags,
-    positions: Floats,
-    span: Floats,
-    tree_of: Ints | None = None,
-    ancestors: Ints | None = None,
-    *,
-    tree_loss: bool = False,
-) -> Attributes:
-    """Bundle the quasi-identifiers for `partition`.
-
-    `ancestors[h, code, level]` is the node above a code: level 0 the code itself, the last level the root, short
-    hierarchies padded with their root; ids count from 0 within a level and depend on the values alone. A missing
-    value is the last code; under a hierarchy it is a child of the root. `tree_loss` makes gain count the values below
-    the lowest common ancestor (hierarchy labels) instead of the values in the class (sets).
-    """
-    if tree_of is None or ancestors is None:
-        tree_of, ancestors = np.full(len(kind), -1, np.int32), np.zeros((1, 1, 1), np.int32)
-    leaves = np.zeros(ancestors.shape, np.float64)
-    for j, h in enumerate(tree_of):
-        if h >= 0:
-            for level in range(ancestors.shape[2]):
-                np.add.at(leaves[h, :, level], ancestors[h, : sizes[j], level], 1.0)
-    missing = np.where(has_missing & (kind == ORDERED), sizes - 1, -1).astype(np.int32)
-    # The kernels meet one layout only; a constant attribute has no span, but nothing may divide by 0.
-    return Attributes(
-        np.array(kind, np.int8),
-        np.array(sizes, np.int32),
-        missing,
-        np.ascontiguousarray(positions, np.float64),
-        np.where(span > 0, span, 1.0),
-        np.array(tree_of, np.int32),
-        np.array(ancestors, np.int32, order="C"),
-        leaves,
-        bool(tree_loss),
-    )
-
-
-def make_rules(
+def make_constraints(
     secret: Ints,
     counts: Longs,
     n_secret: int,
@@ -147,7 +211,7 @@ def make_rules(
     closeness: int = 0,
     t: float = 1.0,
     secret_ancestors: Ints | None = None,
-) -> Rules:
+) -> CutConstraints:
     """Bundle the constraints; the distribution that t-closeness compares with is the one of these rows.
 
     `diversity` and `closeness` are values of DIVERSITY and CLOSENESS. `secret_ancestors[value, level]` is the node
@@ -159,37 +223,7 @@ def make_rules(
     classes = np.bincount(secret, weights=counts, minlength=n_secret)
     share = classes / max(float(counts.sum()), 1.0)
     above = np.array(secret_ancestors, np.int32, order="C")
-    return Rules(int(k), int(diversity), float(l), float(c), int(closeness), float(t), share, above)
-
-
-def make_work(n_rows: int, n_codes: int, n_secret: int) -> Work:
-    """Scratch space for a table of this size."""
-    width = n_codes + 1
-    return Work(
-        hist=np.zeros(width, np.int64),
-        group_hist=np.zeros(width, np.int64),
-        values=np.empty(width, np.int32),
-        items=np.empty(width, np.int32),
-        weights=np.empty(width, np.int64),
-        sorted_items=np.empty(width, np.int32),
-        sorted_weights=np.empty(width, np.int64),
-        side=np.empty(width, np.int32),
-        best_items=np.empty(width, np.int32),
-        best_side=np.empty(width, np.int32),
-        code_side=np.empty(width, np.int32),
-        index_of=np.empty(width, np.int32),
-        offsets=np.empty(width + 1, np.int64),
-        grouped=np.empty(n_rows, np.int32),
-        keys=np.empty(n_rows, np.int32),
-        key_weights=np.empty(n_rows, np.int64),
-        buckets=np.empty(DIRECT + 1, np.int64),
-        node_classes=np.zeros(n_secret, np.int64),
-        low_classes=np.zeros(n_secret, np.int64),
-        high_classes=np.zeros(n_secret, np.int64),
-        rest_classes=np.zeros(n_secret, np.int64),
-        top_classes=np.zeros(n_secret, np.int64),
-        flow=np.zeros(n_secret, np.float64),
-    )
+    return CutConstraints(int(k), int(diversity), float(l), float(c), int(closeness), float(t), share, above)
 
 
 @kernel
@@ -251,41 +285,28 @@ def entropy(classes: Longs, total: int) -> float:
 
 
 @kernel
-def fits(classes: Longs, total: int, rules: Rules, scratch: Longs, flow: Floats) -> int:
+def fits(classes: Longs, total: int, constraints: CutConstraints, scratch: Longs, flow: Floats) -> int:
     """FITS, or the first constraint that a group with these sensitive values breaks."""
-    if total < rules.k or total < 1:
+    if total < constraints.k or total < 1:
         return FAILS_K
-    if rules.diversity == 1:
+    if constraints.diversity == 1:
         distinct = 0
         for s in range(classes.shape[0]):
             if classes[s] > 0:
                 distinct += 1
-        if distinct < rules.l:
+        if distinct < constraints.l:
             return FAILS_L
-    elif rules.diversity == 2:
-        if entropy(classes, total) < np.log(rules.l) - _SLACK:
+    elif constraints.diversity == 2:
+        if entropy(classes, total) < np.log(constraints.l) - _SLACK:
             return FAILS_L
-    elif rules.diversity == 3:
+    elif constraints.diversity == 3:
         largest = classes.max()
-        if not largest < rules.c * (total - _top(classes, int(rules.l) - 1, scratch)):
+        if not largest < constraints.c * (total - _top(classes, int(constraints.l) - 1, scratch)):
             return FAILS_L
-    elif rules.diversity == 4 and classes.max() * rules.l > total * (1.0 + _SLACK):
+    elif constraints.diversity == 4 and classes.max() * constraints.l > total * (1.0 + _SLACK):
         return FAILS_L
-    if rules.closeness > 0:
-        distance = earth_mover(classes, total, rules.share, rules.closeness, rules.ancestors, flow)
-        if distance > rules.t + _SLACK:
+    if constraints.closeness > 0:
+        distance = earth_mover(classes, total, constraints.share, constraints.closeness, constraints.ancestors, flow)
+        if distance > constraints.t + _SLACK:
             return FAILS_T
     return FITS
-
-
-@kernel
-def both_fit(left: Longs, left_total: int, total: int, rules: Rules, work: Work) -> bool:
-    """Whether the left classes and what they leave of the node both satisfy every constraint."""
-    if left_total < rules.k or total - left_total < rules.k:
-        return False
-    rest = work.rest_classes
-    for s in range(left.shape[0]):
-        rest[s] = work.node_classes[s] - left[s]
-    if fits(left, left_total, rules, work.top_classes, work.flow) != FITS:
-        return False
-    return fits(rest, total - left_total, rules, work.top_classes, work.flow) == FITS

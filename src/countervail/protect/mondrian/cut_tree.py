@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,15 +13,21 @@ import pandas as pd
 from countervail.core.errors import SchemaError
 from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json
-from countervail.protect.mondrian.columns import Quasi, place_values, stacked
-from countervail.protect.mondrian.constraints import ORDERED, Floats, Ints
-from countervail.protect.mondrian.grow import CUT_MISSING, CUT_ORDERED, Tree
+from countervail.protect.base import Classes
+from countervail.protect.mondrian.columns import ORDERED, Quasi, part_remarks, place_values, stacked
+from countervail.protect.mondrian.constraints import Bytes, Floats, Ints, Longs, kernel
+from countervail.protect.mondrian.grow import CUT_LEAF, CUT_MISSING, CUT_ORDERED, CUT_SET, Branch, Tree
 from countervail.protect.mondrian.labels import unseen_values
-from countervail.protect.mondrian.route import walk
+
+_NEW_ROWS = (
+    "Rows that were not part of the fitted table have been sent to its nearest cells.",
+    "Do not release another set of rows with some of the same people: who is in one set only is the difference of the "
+    "two releases.",
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Axis:
+class TreeColumn:
     """How the tree reads one column: by cut points (numbers, or ranks of `values`), or by values and their groups."""
 
     name: str
@@ -55,7 +61,7 @@ class Axis:
         return np.searchsorted(self.cuts, numbers, side="left").astype(np.int32), unknown
 
     def to_dict(self) -> dict[str, Any]:
-        """The axis as plain JSON data."""
+        """The column as plain JSON data."""
         return {
             "name": self.name,
             "cuts": None if self.cuts is None else self.cuts.tolist(),
@@ -77,15 +83,6 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Branch:
-    """The cuts of the whole table, or of one class of it; its cells are numbered from `first` on."""
-
-    value: Any
-    first: int
-    nodes: Tree
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class CutTree:
     """The cuts and the labels of their cells. `cells` sends rows down; `to_json` stores it.
 
@@ -93,7 +90,7 @@ class CutTree:
     category names and labels. Who may not see the release should not see the tree.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[TreeColumn, ...]
     branches: tuple[Branch, ...]
     regions: Regions
     by: str | None = None
@@ -106,11 +103,11 @@ class CutTree:
             if q.kind == ORDERED:
                 axis, trees = _ordered_axis(q, j, trees)
             elif q.hierarchy is None:
-                axis = Axis(q.column.name, None, tuple(q.known), q.missing)
+                axis = TreeColumn(q.column.name, None, tuple(q.known), q.missing)
             else:
                 # The table's values (and missing) keep their codes; those that only the hierarchy knows come after.
                 known = [*q.known, *unseen_values(q)]
-                axis = Axis(q.column.name, None, tuple(known), q.missing, _known_groups(q, known))
+                axis = TreeColumn(q.column.name, None, tuple(known), q.missing, _known_groups(q, known))
             axes.append(axis)
         renewed = tuple(Branch(b.value, b.first, t) for b, t in zip(branches, trees))
         return cls(tuple(axes), renewed, regions, by)
@@ -135,6 +132,13 @@ class CutTree:
             out[rows] = np.where(cell >= 0, cell + branch.first, -1)
         return out
 
+    def classes(self, frame: pd.DataFrame, words: Mapping[str, Mapping[str, str]]) -> Classes:
+        """The cells of rows that the cuts have not seen, with what a release of them must say."""
+        cells = self.cells(frame)
+        lost = int((cells < 0).sum())
+        text = f"{lost} row(s) were suppressed: they hold categories, classes or missing values the cuts never saw."
+        return Classes(cells, self.regions, (*_NEW_ROWS, *((text,) if lost else ()), *part_remarks(self.by)), words)
+
     def to_json(self) -> str:
         """The tree as JSON."""
         branches = [
@@ -158,11 +162,11 @@ class CutTree:
         if data.get("kind") != "cut tree" or data.get("version") != 1:
             raise SchemaError("This JSON does not hold a cut tree of version 1.")
         branches = [Branch(b["value"], b["first"], _tree(b["nodes"])) for b in data["branches"]]
-        axes = [Axis.from_dict(a) for a in data["axes"]]
+        axes = [TreeColumn.from_dict(a) for a in data["axes"]]
         return cls(tuple(axes), tuple(branches), regions_from_json(data["regions"]), data["by"])
 
 
-def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[Axis, list[Tree]]:
+def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[TreeColumn, list[Tree]]:
     """Cut points of an ordered column, and the trees with thresholds that count them."""
     numeric = q.column.type == "numeric"
     values = np.asarray(q.values, float) if numeric else np.arange(len(q.values), dtype=float)
@@ -176,7 +180,7 @@ def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[Axis, list[Tree]
         at[mine] = np.searchsorted(thresholds, t.threshold[mine])
         at[(t.attribute == j) & (t.cut == CUT_MISSING)] = len(points)
         renewed.append(t._replace(threshold=at))
-    return Axis(q.column.name, points, None if numeric else tuple(q.values), q.missing), renewed
+    return TreeColumn(q.column.name, points, None if numeric else tuple(q.values), q.missing), renewed
 
 
 def _between(values: Floats, code: int) -> float:
@@ -214,3 +218,56 @@ def _rows_of(column: pd.Series, value: Any) -> Any:
 def _tree(nodes: dict[str, list[int]]) -> Tree:
     types = {"cut": np.int8, "start": np.int64, "middle": np.int64, "stop": np.int64}
     return Tree(**{n: np.array(a, types.get(n, np.int32)) for n, a in nodes.items()})
+
+
+@kernel
+def _find(members: Ints, start: int, stop: int, item: int) -> bool:
+    """Whether the ascending list holds the item."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if members[middle] < item:
+            start = middle + 1
+        elif members[middle] > item:
+            stop = middle
+        else:
+            return True
+    return False
+
+
+@kernel
+def walk(
+    codes: Ints,
+    attribute: Ints,
+    cut: Bytes,
+    threshold: Ints,
+    level: Ints,
+    left: Ints,
+    right: Ints,
+    cell: Ints,
+    start: Longs,
+    middle: Longs,
+    stop: Longs,
+    members: Ints,
+    tree_of: Ints,
+    ancestors: Ints,
+    cell_of: Ints,
+) -> None:
+    """Walk every row down the tree; -1 where a cut meets a value it has not seen (code -1 or in neither half)."""
+    for r in range(codes.shape[0]):
+        node = 0
+        while node >= 0 and cut[node] != CUT_LEAF:
+            j = attribute[node]
+            code = codes[r, j]
+            if code < 0:
+                node = -1
+            elif cut[node] != CUT_SET:
+                node = left[node] if code <= threshold[node] else right[node]
+            else:
+                item = code if level[node] == 0 else ancestors[tree_of[j], code, level[node]]
+                if _find(members, start[node], middle[node], item):
+                    node = left[node]
+                elif _find(members, middle[node], stop[node], item):
+                    node = right[node]
+                else:
+                    node = -1
+        cell_of[r] = cell[node] if node >= 0 else -1

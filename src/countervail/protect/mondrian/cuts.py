@@ -1,6 +1,84 @@
 """Strict Mondrian on code arrays: the admissible cut of an ordered attribute, and what all cuts share."""
 
-from countervail.protect.mondrian.constraints import DIRECT, Ints, Longs, Rules, Work, both_fit, kernel
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, fits, kernel
+
+# Histograms of this many codes stay in the first-level cache.
+DIRECT: Final = 2048
+
+
+class Work(NamedTuple):
+    """Scratch space; `hist` and `group_hist` are zero between uses."""
+
+    hist: Longs
+    group_hist: Longs
+    values: Ints
+    items: Ints
+    weights: Longs
+    sorted_items: Ints
+    sorted_weights: Longs
+    side: Ints
+    best_items: Ints
+    best_side: Ints
+    code_side: Ints
+    index_of: Ints
+    offsets: Longs
+    grouped: Ints
+    keys: Ints
+    key_weights: Longs
+    buckets: Longs
+    node_classes: Longs
+    low_classes: Longs
+    high_classes: Longs
+    rest_classes: Longs
+    top_classes: Longs
+    flow: Floats
+
+
+def make_work(n_rows: int, n_codes: int, n_secret: int) -> Work:
+    """Scratch space for a table of this size."""
+    width = n_codes + 1
+    return Work(
+        hist=np.zeros(width, np.int64),
+        group_hist=np.zeros(width, np.int64),
+        values=np.empty(width, np.int32),
+        items=np.empty(width, np.int32),
+        weights=np.empty(width, np.int64),
+        sorted_items=np.empty(width, np.int32),
+        sorted_weights=np.empty(width, np.int64),
+        side=np.empty(width, np.int32),
+        best_items=np.empty(width, np.int32),
+        best_side=np.empty(width, np.int32),
+        code_side=np.empty(width, np.int32),
+        index_of=np.empty(width, np.int32),
+        offsets=np.empty(width + 1, np.int64),
+        grouped=np.empty(n_rows, np.int32),
+        keys=np.empty(n_rows, np.int32),
+        key_weights=np.empty(n_rows, np.int64),
+        buckets=np.empty(DIRECT + 1, np.int64),
+        node_classes=np.zeros(n_secret, np.int64),
+        low_classes=np.zeros(n_secret, np.int64),
+        high_classes=np.zeros(n_secret, np.int64),
+        rest_classes=np.zeros(n_secret, np.int64),
+        top_classes=np.zeros(n_secret, np.int64),
+        flow=np.zeros(n_secret, np.float64),
+    )
+
+
+@kernel
+def both_fit(left: Longs, left_total: int, total: int, constraints: CutConstraints, work: Work) -> bool:
+    """Whether the left classes and what they leave of the node both satisfy every constraint."""
+    if left_total < constraints.k or total - left_total < constraints.k:
+        return False
+    rest = work.rest_classes
+    for s in range(left.shape[0]):
+        rest[s] = work.node_classes[s] - left[s]
+    if fits(left, left_total, constraints, work.top_classes, work.flow) != FITS:
+        return False
+    return fits(rest, total - left_total, constraints, work.top_classes, work.flow) == FITS
 
 
 @kernel
@@ -147,7 +225,7 @@ def add_item(item: int, sign: int, counts: Longs, secret: Ints, classes: Longs, 
 
 @kernel
 def nearest_fitting(
-    weights: Longs, n_items: int, total: int, counts: Longs, secret: Ints, rules: Rules, work: Work
+    weights: Longs, n_items: int, total: int, counts: Longs, secret: Ints, constraints: CutConstraints, work: Work
 ) -> tuple[int, int]:
     """The prefix of the items nearest half that satisfies every constraint: (its length or 0, its rows)."""
     low, low_total = 0, 0
@@ -164,18 +242,18 @@ def nearest_fitting(
         high_total += weights[high]
         high += 1
     while True:
-        low_open = low >= 1 and low_total >= rules.k
-        high_open = high < n_items and total - high_total >= rules.k
+        low_open = low >= 1 and low_total >= constraints.k
+        high_open = high < n_items and total - high_total >= constraints.k
         if not low_open and not high_open:
             return 0, 0
         if low_open and (not high_open or nearest_half(low_total, high_total, total)):
-            if both_fit(low_classes, low_total, total, rules, work):
+            if both_fit(low_classes, low_total, total, constraints, work):
                 return low, low_total
             low -= 1
             add_item(low, -1, counts, secret, low_classes, work)
             low_total -= weights[low]
         else:
-            if both_fit(high_classes, high_total, total, rules, work):
+            if both_fit(high_classes, high_total, total, constraints, work):
                 return high, high_total
             add_item(high, 1, counts, secret, high_classes, work)
             high_total += weights[high]
@@ -192,7 +270,7 @@ def ordered_cut(
     missing: int,
     total: int,
     plain: bool,
-    rules: Rules,
+    constraints: CutConstraints,
     work: Work,
 ) -> tuple[int, int]:
     """The admissible cut of an ordered attribute: (last code on the left or -1, rows on the left)."""
@@ -204,12 +282,12 @@ def ordered_cut(
             for r in range(n):
                 if codes[r] != missing:
                     left += counts[r]
-            if left >= rules.k and total - left >= rules.k:
+            if left >= constraints.k and total - left >= constraints.k:
                 return missing - 1, left
         threshold, left = median_cut(
             codes, counts, low, high, total, work.hist, work.keys, work.key_weights, work.buckets
         )
-        if left >= rules.k and total - left >= rules.k:
+        if left >= constraints.k and total - left >= constraints.k:
             return threshold, left
         return -1, 0
     m = present(codes, counts, low, high, work)
@@ -223,9 +301,9 @@ def ordered_cut(
         left = total - work.weights[m - 1]
         work.low_classes[:] = work.node_classes
         add_item(m - 1, -1, counts, secret, work.low_classes, work)
-        if both_fit(work.low_classes, left, total, rules, work):
+        if both_fit(work.low_classes, left, total, constraints, work):
             return missing - 1, left
-    length, left = nearest_fitting(work.weights, m, total, counts, secret, rules, work)
+    length, left = nearest_fitting(work.weights, m, total, counts, secret, constraints, work)
     if length == 0:
         return -1, 0
     return work.values[length - 1], left

@@ -4,25 +4,15 @@ A permutation of the rows permutes `cell_of` and changes nothing else: cells are
 cut tree, and every tie is broken by code.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import (
-    FITS,
-    ORDERED,
-    Attributes,
-    Bytes,
-    Floats,
-    Ints,
-    Longs,
-    Rules,
-    Work,
-    fits,
-    kernel,
-    make_work,
-)
-from countervail.protect.mondrian.cuts import median_cut, ordered_cut
+from countervail.protect.mondrian.columns import ORDERED, Attributes, as_one
+from countervail.protect.mondrian.constraints import FITS, Bytes, CutConstraints, Floats, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.cuts import Work, make_work, median_cut, ordered_cut
 from countervail.protect.mondrian.loss import (
     extent,
     node_loss,
@@ -65,6 +55,26 @@ class Partition(NamedTuple):
     n_cells: int
     tree: Tree
     failed: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Branch:
+    """The cuts of the whole table, or of one class of it; its cells are numbered from `first` on."""
+
+    value: Any
+    first: int
+    nodes: Tree
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CutRows:
+    """A table cut part by part: the cell of each row, and of each of its distinct rows (a label needs them once)."""
+
+    branches: list[Branch]
+    cell_of: Ints
+    n_cells: int
+    distinct: Ints
+    distinct_cells: Ints
 
 
 @kernel
@@ -122,14 +132,14 @@ def _grow_tree(
     counts: Longs,
     secret: Ints,
     data: Attributes,
-    rules: Rules,
+    constraints: CutConstraints,
     gain: bool,
     work: Work,
     cell_of: Ints,
 ) -> tuple[int, Tree]:
     """Cut until no attribute admits a cut; `columns`, `counts` and `secret` are reordered in place."""
     q, n_rows = columns.shape
-    plain = rules.diversity == 0 and rules.closeness == 0
+    plain = constraints.diversity == 0 and constraints.closeness == 0
     taxonomy = gain and data.tree_loss and (data.tree_of >= 0).any()
     # Taking an array from a tuple counts references, which in small nodes costs more than the work.
     kind, sizes, missing, positions, span = data.kind, data.sizes, data.missing, data.positions, data.span
@@ -138,7 +148,7 @@ def _grow_tree(
     everyone = 0
     for r in range(n_rows):
         everyone += counts[r]
-    room = int(min(n_rows, everyone // max(rules.k, 1))) * 2 + 1
+    room = int(min(n_rows, everyone // max(constraints.k, 1))) * 2 + 1
     attribute = np.full(room, -1, np.int32)
     cut = np.full(room, CUT_LEAF, np.int8)
     thresholds = np.full(room, -1, np.int32)
@@ -184,7 +194,7 @@ def _grow_tree(
         best_gain = -np.inf
         best_threshold, best_level, best_m, best_left = -1, 0, 0, 0
         n_tries, n_open = 0, 0
-        if total >= 2 * rules.k and stop - start > 1:
+        if total >= 2 * constraints.k and stop - start > 1:
             cnt, sec = counts[start:stop], secret[start:stop]
             if not plain:
                 work.node_classes[:] = 0
@@ -231,11 +241,11 @@ def _grow_tree(
                         threshold, left = median_cut(
                             col, cnt, lows[j], highs[j], total, hist, keys, key_weights, buckets
                         )
-                        if left < rules.k or total - left < rules.k:
+                        if left < constraints.k or total - left < constraints.k:
                             continue
                     else:
                         threshold, left = ordered_cut(
-                            col, cnt, sec, lows[j], highs[j], missing[j], total, plain, rules, work
+                            col, cnt, sec, lows[j], highs[j], missing[j], total, plain, constraints, work
                         )
                         if threshold < 0:
                             continue
@@ -244,14 +254,28 @@ def _grow_tree(
                 elif ways[p] >= 0:
                     level = n_levels - 1 - ways[p] // 2
                     m, left, own, later, divided = taxonomy_cut(
-                        col, cnt, sec, lows[j], highs[j], total, plain, level, ways[p] % 2 == 1, j, data, rules, work
+                        col,
+                        cnt,
+                        sec,
+                        lows[j],
+                        highs[j],
+                        total,
+                        plain,
+                        level,
+                        ways[p] % 2 == 1,
+                        j,
+                        data,
+                        constraints,
+                        work,
                     )
                     if m == 0:
                         continue
                     for r in range(n):
                         mask[r] = work.code_side[col[r]]
                 else:
-                    m, level, left = set_cut(col, cnt, sec, lows[j], highs[j], total, plain, gain, j, data, rules, work)
+                    m, level, left = set_cut(
+                        col, cnt, sec, lows[j], highs[j], total, plain, gain, j, data, constraints, work
+                    )
                     if m == 0:
                         continue
                     for r in range(n):
@@ -360,20 +384,20 @@ def _grow_tree(
 
 
 def partition(
-    codes: Ints, counts: Longs, secret: Ints, data: Attributes, rules: Rules, *, gain: bool = True
+    codes: Ints, counts: Longs, secret: Ints, data: Attributes, constraints: CutConstraints, *, gain: bool = True
 ) -> Partition:
     """Strict Mondrian of rows (or distinct rows with counts >= 1); gain or span chooses the attribute."""
     n = len(codes)
-    n_secret = len(rules.share)
+    n_secret = len(constraints.share)
     work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), n_secret)
     classes = np.bincount(secret, weights=counts, minlength=n_secret).astype(np.int64)
-    failed = fits(classes, int(counts.sum()), rules, work.top_classes, work.flow)
+    failed = fits(classes, int(counts.sum()), constraints, work.top_classes, work.flow)
     cell_of = np.zeros(n, np.int32)
     if failed != FITS:
         return Partition(cell_of, 1, single_cell(), failed)
     # A copy in every case: the kernel reorders it.
     columns = codes.T.copy(order="C")
-    n_cells, tree = _grow_tree(columns, counts.copy(), secret.copy(), data, rules, gain, work, cell_of)
+    n_cells, tree = _grow_tree(columns, counts.copy(), secret.copy(), data, constraints, gain, work, cell_of)
     return Partition(cell_of, n_cells, tree, FITS)
 
 
@@ -382,3 +406,28 @@ def single_cell() -> Tree:
     zero, none, empty = np.zeros(1, np.int32), np.full(1, -1, np.int32), np.zeros(1, np.int64)
     leaf = np.full(1, CUT_LEAF, np.int8)
     return Tree(none, leaf, none, zero, none, none, zero, empty, empty, empty, np.zeros(0, np.int32))
+
+
+def cut_parts(
+    codes: Ints,
+    secret: Ints,
+    data: Attributes,
+    constraints: CutConstraints,
+    parts: Iterable[tuple[Any, Longs]],
+    cut: Callable[[Ints, Longs, Ints, Attributes, CutConstraints], Partition],
+    check: Callable[[int, int], None],
+) -> CutRows:
+    """Cut every part on its own, equal rows as one; `check` gets what a part breaks as a whole, and its size."""
+    cell_of = np.empty(len(codes), np.int32)
+    branches, first = [], 0
+    distinct, cells = [], []
+    for value, rows in parts:
+        some, values, counts, which = as_one(codes[rows], secret[rows], data.sizes, len(constraints.share))
+        found = cut(some, counts, values, data, constraints)
+        check(found.failed, len(rows))
+        branches.append(Branch(value, first, found.tree))
+        cell_of[rows] = found.cell_of[which] + first
+        distinct.append(some)
+        cells.append(found.cell_of + np.int32(first))
+        first += found.n_cells
+    return CutRows(branches, cell_of, first, np.concatenate(distinct), np.concatenate(cells))

@@ -1,19 +1,94 @@
-"""What the classes of a Mondrian partition are called: tight ranges and sets, or groups of a hierarchy."""
+"""What the cells of a partition hold and what they are called: tight ranges and sets, or groups of a hierarchy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from countervail.core.cells import cell_text
 from countervail.core.conform import plain
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Axis, Bools, Range, Regions, Values
-from countervail.protect.mondrian.cells import Labels, tight_labels
-from countervail.protect.mondrian.columns import Quasi
-from countervail.protect.mondrian.constraints import ORDERED, Attributes, Ints
+from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi
+from countervail.protect.mondrian.constraints import Flags, Ints, Longs, kernel
+
+
+class TightLabels(NamedTuple):
+    """Tight labels per cell and attribute.
+
+    `low` and `high` are codes of ordered attributes without the missing value (-1 if there is no other), smallest and
+    largest code of categorical ones; `missing` says whether an ordered cell holds missing values. Bit v % 64 of
+    `members[cell, slot[j], v // 64]` says whether categorical attribute j takes the value v; `slot` is -1 for ordered.
+    """
+
+    low: Ints
+    high: Ints
+    missing: Flags
+    members: NDArray[np.uint64]
+    slot: Ints
+
+
+@kernel
+def _tight_labels(
+    codes: Ints,
+    cell_of: Ints,
+    missing: Ints,
+    slot: Ints,
+    low: Ints,
+    high: Ints,
+    has_missing: Flags,
+    members: NDArray[np.uint64],
+) -> None:
+    """One pass over the rows."""
+    for r in range(codes.shape[0]):
+        cell = cell_of[r]
+        if cell < 0:
+            continue
+        for j in range(codes.shape[1]):
+            v = codes[r, j]
+            if v == missing[j]:
+                has_missing[cell, j] = True
+                continue
+            if low[cell, j] < 0 or v < low[cell, j]:
+                low[cell, j] = v
+            if v > high[cell, j]:
+                high[cell, j] = v
+            if slot[j] >= 0:
+                members[cell, slot[j], v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+
+
+def tight_labels(codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) -> TightLabels:
+    """Tight ranges and sets of every cell; rows with cell -1 are left out."""
+    categorical = data.kind != ORDERED
+    slot = np.where(categorical, np.cumsum(categorical) - 1, -1).astype(np.int32)
+    words = (int(data.sizes[categorical].max(initial=1)) + 63) // 64
+    shape = (n_cells, codes.shape[1])
+    low, high = np.full(shape, -1, np.int32), np.full(shape, -1, np.int32)
+    has_missing = np.zeros(shape, np.bool_)
+    members = np.zeros((n_cells, int(categorical.sum()), words), np.uint64)
+    _tight_labels(np.ascontiguousarray(codes), cell_of, data.missing, slot, low, high, has_missing, members)
+    return TightLabels(low, high, has_missing, members, slot)
+
+
+@kernel
+def by_cell(cell_of: Ints, n_cells: int) -> tuple[Longs, Ints]:
+    """Rows of cell c are order[start[c]:start[c + 1]]; rows with cell -1 are left out."""
+    start = np.zeros(n_cells + 2, np.int64)
+    for r in range(cell_of.shape[0]):
+        if cell_of[r] >= 0:
+            start[cell_of[r] + 2] += 1
+    for c in range(2, n_cells + 2):
+        start[c] += start[c - 1]
+    order = np.empty(start[n_cells + 1], np.int32)
+    for r in range(cell_of.shape[0]):
+        c = cell_of[r]
+        if c >= 0:
+            order[start[c + 1]] = r
+            start[c + 1] += 1
+    return start[: n_cells + 1], order
 
 
 def class_regions(
@@ -25,7 +100,7 @@ def class_regions(
     return Regions(tuple(axes), n_cells).pruned()
 
 
-def _axis(q: Quasi, j: int, labels: Labels, *, groups: bool) -> Axis:
+def _axis(q: Quasi, j: int, labels: TightLabels, *, groups: bool) -> Axis:
     name = q.column.name
     if q.kind != ORDERED:
         member = _members(labels, j, q.size)
@@ -43,7 +118,7 @@ def _axis(q: Quasi, j: int, labels: Labels, *, groups: bool) -> Axis:
     return Values.of(name, q.known, member)
 
 
-def _members(labels: Labels, j: int, size: int) -> Bools:
+def _members(labels: TightLabels, j: int, size: int) -> Bools:
     """Class x code: which values a class holds."""
     words = np.ascontiguousarray(labels.members[:, labels.slot[j], :]).astype("<u8", copy=False)
     return np.unpackbits(words.view(np.uint8), axis=1, count=size, bitorder="little").astype(bool)
@@ -64,6 +139,11 @@ def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
         out[open_[fits]] = group[fits]
         open_ = open_[~fits]
     return Values.of(q.column.name, known, out)
+
+
+def set_names(quasi: Sequence[Quasi], *, groups: bool) -> dict[str, dict[str, str]]:
+    """What hierarchies call the published sets, by column."""
+    return {q.column.name: group_names(q) for q in quasi if q.hierarchy and groups}
 
 
 def group_names(q: Quasi) -> dict[str, str]:

@@ -4,7 +4,8 @@ from typing import Final
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import ORDERED, Attributes, Floats, Ints, Longs, kernel
+from countervail.protect.mondrian.columns import ORDERED, Attributes
+from countervail.protect.mondrian.constraints import Floats, Ints, Longs, kernel
 
 # Rows looked at between two tests whether a set is complete.
 _CHUNK: Final = 512
@@ -155,3 +156,16 @@ def node_loss(codes: Ints, low: int, high: int, j: int, data: Attributes, hist: 
             first, level = climb(codes[r], first, level, tree, data.ancestors)
         return float(data.leaves[tree, data.ancestors[tree, first, level], level] / data.span[j])
     return float(_distinct(codes, data.sizes[j], hist) / data.span[j])
+
+
+@kernel
+def relative_width(j: int, low: int, high: int, data: Attributes) -> float:
+    """Normalised width: of a range of codes, or of (any code below, level) in a hierarchy."""
+    if data.kind[j] == ORDERED:
+        return ordered_loss(low, high, data.missing[j], data.positions, j, data.span[j])
+    if high == 0:
+        return 0.0
+    tree = data.tree_of[j]
+    if tree < 0:
+        return float(data.sizes[j] / data.span[j])
+    return float(data.leaves[tree, data.ancestors[tree, low, high], high] / data.span[j])

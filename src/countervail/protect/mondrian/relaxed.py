@@ -8,19 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from countervail.protect.mondrian.cells import by_cell
-from countervail.protect.mondrian.constraints import (
-    FITS,
-    ORDERED,
-    TREE,
-    Attributes,
-    Floats,
-    Ints,
-    Longs,
-    Rules,
-    fits,
-    kernel,
-)
+from countervail.protect.mondrian.columns import ORDERED, TREE, Attributes
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.labels import by_cell
 from countervail.protect.mondrian.loss import climb, ordered_loss
 
 _CANDIDATES: Final = 4
@@ -151,11 +141,11 @@ def _place(which: int, total: int, m: int, k: int, start: Longs) -> int:
 
 
 @kernel
-def _both_fit(secret: Ints, rows: Ints, at: int, rules: Rules, work: Scratch) -> bool:
+def _both_fit(secret: Ints, rows: Ints, at: int, constraints: CutConstraints, work: Scratch) -> bool:
     """Whether the rows before and after a place satisfy every constraint."""
-    if at < rules.k or rows.shape[0] - at < rules.k:
+    if at < constraints.k or rows.shape[0] - at < constraints.k:
         return False
-    if rules.diversity == 0 and rules.closeness == 0:
+    if constraints.diversity == 0 and constraints.closeness == 0:
         return True
     work.left[:], work.right[:] = 0, 0
     for i in range(rows.shape[0]):
@@ -163,14 +153,21 @@ def _both_fit(secret: Ints, rows: Ints, at: int, rules: Rules, work: Scratch) ->
             work.left[secret[rows[i]]] += 1
         else:
             work.right[secret[rows[i]]] += 1
-    if fits(work.left, at, rules, work.top, work.flow) != FITS:
+    if fits(work.left, at, constraints, work.top, work.flow) != FITS:
         return False
-    return fits(work.right, rows.shape[0] - at, rules, work.top, work.flow) == FITS
+    return fits(work.right, rows.shape[0] - at, constraints, work.top, work.flow) == FITS
 
 
 @kernel
 def _share_ties(
-    codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, rules: Rules, gain: bool, work: Scratch
+    codes: Ints,
+    secret: Ints,
+    cell_of: Ints,
+    n_cells: int,
+    data: Attributes,
+    constraints: CutConstraints,
+    gain: bool,
+    work: Scratch,
 ) -> tuple[Ints, int]:
     """Cut every class on while both halves fit; new numbers, class by class."""
     n, q = codes.shape
@@ -190,7 +187,7 @@ def _share_ties(
             first, last = stack[depth, 0], stack[depth, 1]
             node, total = rows[first:last], last - first
             best_at, best_loss, n_tries = 0, np.inf, 0
-            if total >= 2 * rules.k:
+            if total >= 2 * constraints.k:
                 for j in range(q):
                     mark += 1
                     losses[j] = rows_loss(codes, node, j, data, work.stamp, mark)
@@ -206,8 +203,8 @@ def _share_ties(
                 line = sorted_[:total]
                 m = _lay_out(codes, node, order[p], data, work, line)
                 for which in range(_CANDIDATES):
-                    at = _place(which, total, m, rules.k, work.start)
-                    if not _both_fit(secret, line, at, rules, work):
+                    at = _place(which, total, m, constraints.k, work.start)
+                    if not _both_fit(secret, line, at, constraints, work):
                         continue
                     loss = 0.0
                     for i in range(n_tries if gain else 0):
@@ -239,7 +236,7 @@ def share_ties(
     cell_of: Ints,
     n_cells: int,
     data: Attributes,
-    rules: Rules,
+    constraints: CutConstraints,
     drawn: Longs,
     *,
     gain: bool = True,
@@ -249,8 +246,8 @@ def share_ties(
     `drawn` is an order of the rows drawn by lot; of equal rows, those that come first in it go left.
     """
     order = drawn[np.lexsort(codes[drawn].T[::-1])]
-    work = make_scratch(max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
-    found, n_found = _share_ties(codes[order], secret[order], cell_of[order], n_cells, data, rules, gain, work)
+    work = make_scratch(max(data.positions.shape[1], data.ancestors.shape[1]), len(constraints.share))
+    found, n_found = _share_ties(codes[order], secret[order], cell_of[order], n_cells, data, constraints, gain, work)
     out = np.empty_like(found)
     out[order] = found
     return out, n_found

@@ -2,8 +2,17 @@
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import Attributes, Ints, Longs, Rules, Work, both_fit, kernel
-from countervail.protect.mondrian.cuts import add_item, group_rows, nearest_fitting, nearest_half, present
+from countervail.protect.mondrian.columns import Attributes
+from countervail.protect.mondrian.constraints import CutConstraints, Ints, Longs, kernel
+from countervail.protect.mondrian.cuts import (
+    Work,
+    add_item,
+    both_fit,
+    group_rows,
+    nearest_fitting,
+    nearest_half,
+    present,
+)
 from countervail.protect.mondrian.loss import climb
 
 
@@ -95,7 +104,14 @@ def _left_classes(n_items: int, counts: Longs, secret: Ints, classes: Longs, wor
 
 @kernel
 def _share_out(
-    candidate: int, m: int, total: int, counts: Longs, secret: Ints, plain: bool, rules: Rules, work: Work
+    candidate: int,
+    m: int,
+    total: int,
+    counts: Longs,
+    secret: Ints,
+    plain: bool,
+    constraints: CutConstraints,
+    work: Work,
 ) -> int:
     """Fill `work.side` (1: left) with a candidate that satisfies every constraint; rows on the left, 0 for none.
 
@@ -120,14 +136,14 @@ def _share_out(
                 left += weights[length]
                 length += 1
         elif candidate == 0:
-            length, left = nearest_fitting(weights, m, total, counts, secret, rules, work)
+            length, left = nearest_fitting(weights, m, total, counts, secret, constraints, work)
         for i in range(m):
             side[i] = 1 if i < length else 0
-    if left < rules.k or total - left < rules.k:
+    if left < constraints.k or total - left < constraints.k:
         return 0
     if not plain and candidate != 0:
         _left_classes(m, counts, secret, work.low_classes, work)
-        if not both_fit(work.low_classes, left, total, rules, work):
+        if not both_fit(work.low_classes, left, total, constraints, work):
             return 0
     return left
 
@@ -144,7 +160,7 @@ def set_cut(
     gain: bool,
     j: int,
     data: Attributes,
-    rules: Rules,
+    constraints: CutConstraints,
     work: Work,
 ) -> tuple[int, int, int]:
     """The admissible cut of a categorical attribute: (items shared out or 0, their level, rows on the left).
@@ -165,7 +181,7 @@ def set_cut(
             if not plain:
                 group_rows(codes, m, work)
             for candidate in range(3):
-                left = _share_out(candidate, m, total, counts, secret, plain, rules, work)
+                left = _share_out(candidate, m, total, counts, secret, plain, constraints, work)
                 if left == 0:
                     continue
                 loss = _set_loss(n_values, left, total, j, data, work) if gain else 0.0

@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from countervail.protect.mondrian.cells import by_cell
-from countervail.protect.mondrian.constraints import FITS, ORDERED, Attributes, Flags, Ints, Rules, fits, kernel
+from countervail.protect.mondrian.columns import ORDERED, Attributes
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Flags, Ints, fits, kernel
+from countervail.protect.mondrian.labels import by_cell
 from countervail.protect.mondrian.relaxed import Scratch, make_scratch, rows_loss
 
 _SLACK: Final = 1e-12
@@ -70,7 +71,7 @@ def _best_move(
     rows: Ints,
     most: int,
     data: Attributes,
-    rules: Rules,
+    constraints: CutConstraints,
     work: Scratch,
     gone: Flags,
     best_gone: Flags,
@@ -91,7 +92,7 @@ def _best_move(
             continue
         for which in range(2):
             lost = _mark(codes, rows, j, which, data, work, gone)
-            if lost == 0 or lost > most or n - lost < rules.k:
+            if lost == 0 or lost > most or n - lost < constraints.k:
                 continue
             left = 0
             work.left[:] = 0
@@ -100,7 +101,7 @@ def _best_move(
                     rest[left] = rows[i]
                     work.left[secret[rows[i]]] += 1
                     left += 1
-            if fits(work.left, left, rules, work.top, work.flow) != FITS:
+            if fits(work.left, left, constraints, work.top, work.flow) != FITS:
                 continue
             loss = 0.0
             for i in range(q):
@@ -114,22 +115,22 @@ def _best_move(
 
 
 def leave_out(
-    codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, rules: Rules, budget: int
+    codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, constraints: CutConstraints, budget: int
 ) -> Ints:
     """Classes with at most `budget` rows left out (-1); no remaining row has a wider label than before."""
     out = cell_of.astype(np.int32, copy=True)
     codes = np.ascontiguousarray(codes)
     start, order = by_cell(out, n_cells)
-    rows = {c: order[start[c] : start[c + 1]] for c in range(n_cells) if start[c + 1] - start[c] > rules.k}
+    rows = {c: order[start[c] : start[c + 1]] for c in range(n_cells) if start[c + 1] - start[c] > constraints.k}
     widest = max((len(r) for r in rows.values()), default=0)
     gone, best_gone = np.zeros(widest, np.bool_), np.zeros(widest, np.bool_)
-    work, mark = make_scratch(max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share)), 0
+    work, mark = make_scratch(max(data.positions.shape[1], data.ancestors.shape[1]), len(constraints.share)), 0
     heap: list[tuple[float, int, int]] = []
 
     def consider(cell: int) -> None:
         nonlocal mark
         some = rows[cell]
-        spared, lost, mark = _best_move(codes, secret, some, budget, data, rules, work, gone, best_gone, mark)
+        spared, lost, mark = _best_move(codes, secret, some, budget, data, constraints, work, gone, best_gone, mark)
         if lost:
             heapq.heappush(heap, (-spared, cell, lost))
             moves[cell] = best_gone[: len(some)].copy()

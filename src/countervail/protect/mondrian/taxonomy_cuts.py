@@ -8,8 +8,17 @@ how finely that divides the rows.
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import FITS, Attributes, Ints, Longs, Rules, Work, both_fit, fits, kernel
-from countervail.protect.mondrian.cuts import add_item, group_rows, nearest_fitting, nearest_half, present
+from countervail.protect.mondrian.columns import Attributes
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.cuts import (
+    Work,
+    add_item,
+    both_fit,
+    group_rows,
+    nearest_fitting,
+    nearest_half,
+    present,
+)
 from countervail.protect.mondrian.loss import climb
 from countervail.protect.mondrian.set_cuts import list_items, top_level
 
@@ -23,21 +32,31 @@ def bits(part: int, total: int) -> float:
 
 
 @kernel
-def _items_fit(first: int, last: int, weight: int, counts: Longs, secret: Ints, rules: Rules, work: Work) -> bool:
+def _items_fit(
+    first: int, last: int, weight: int, counts: Longs, secret: Ints, constraints: CutConstraints, work: Work
+) -> bool:
     """Whether the rows of some items together satisfy every constraint."""
-    if weight < rules.k:
+    if weight < constraints.k:
         return False
-    if rules.diversity == 0 and rules.closeness == 0:
+    if constraints.diversity == 0 and constraints.closeness == 0:
         return True
     work.high_classes[:] = 0
     for item in range(first, last):
         add_item(item, 1, counts, secret, work.high_classes, work)
-    return fits(work.high_classes, weight, rules, work.top_classes, work.flow) == FITS
+    return fits(work.high_classes, weight, constraints, work.top_classes, work.flow) == FITS
 
 
 @kernel
 def _carried_through(
-    n_values: int, m: int, total: int, counts: Longs, secret: Ints, j: int, data: Attributes, rules: Rules, work: Work
+    n_values: int,
+    m: int,
+    total: int,
+    counts: Longs,
+    secret: Ints,
+    j: int,
+    data: Attributes,
+    constraints: CutConstraints,
+    work: Work,
 ) -> tuple[float, float]:
     """Values times rows that are left unsaid once each large enough item stands alone, and the bits of that division.
 
@@ -46,10 +65,10 @@ def _carried_through(
     """
     weights = work.sorted_weights
     alone, pooled = 0, total
-    while alone < m and _items_fit(alone, alone + 1, weights[alone], counts, secret, rules, work):
+    while alone < m and _items_fit(alone, alone + 1, weights[alone], counts, secret, constraints, work):
         pooled -= weights[alone]
         alone += 1
-    while 0 < alone < m and not _items_fit(alone, m, pooled, counts, secret, rules, work):
+    while 0 < alone < m and not _items_fit(alone, m, pooled, counts, secret, constraints, work):
         alone -= 1
         pooled += weights[alone]
     tree, ancestors = data.tree_of[j], data.ancestors
@@ -100,7 +119,7 @@ def taxonomy_cut(
     prefix: bool,
     j: int,
     data: Attributes,
-    rules: Rules,
+    constraints: CutConstraints,
     work: Work,
 ) -> tuple[int, int, float, float, float]:
     """One cut at a level: the heaviest group alone, or the heaviest groups up to half.
@@ -126,7 +145,7 @@ def taxonomy_cut(
                 left += weights[length]
                 length += 1
         elif prefix:
-            length, left = nearest_fitting(weights, m, total, counts, secret, rules, work)
+            length, left = nearest_fitting(weights, m, total, counts, secret, constraints, work)
         fitting = not prefix or length > 1  # one group alone is the other cut
         left = 0
         for i in range(m):
@@ -135,13 +154,13 @@ def taxonomy_cut(
         if not plain and not prefix:
             work.low_classes[:] = 0
             add_item(0, 1, counts, secret, work.low_classes, work)
-            fitting = both_fit(work.low_classes, left, total, rules, work)
-        if not fitting or left < rules.k or total - left < rules.k:
+            fitting = both_fit(work.low_classes, left, total, constraints, work)
+        if not fitting or left < constraints.k or total - left < constraints.k:
             m = 0
     if m > 0:
         loss = _halves(n_values, left, total, j, data, work)
         if not prefix:
-            later, divided = _carried_through(n_values, m, total, counts, secret, j, data, rules, work)
+            later, divided = _carried_through(n_values, m, total, counts, secret, j, data, constraints, work)
         work.best_items[:m] = work.sorted_items[:m]
         work.best_side[:m] = work.side[:m]
         for i in range(n_values):

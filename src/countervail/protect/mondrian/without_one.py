@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from countervail.core.protocols import Agreement
 from countervail.core.region import Regions
 from countervail.core.table import Table
-from countervail.protect.mondrian.columns import Quasi
-from countervail.protect.mondrian.constraints import DIVERSITY, FITS, ORDERED, Attributes, Ints, Longs, Rules, fits
-from countervail.protect.mondrian.route import deduplicate
+from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate
+from countervail.protect.mondrian.constraints import DIVERSITY, FITS, CutConstraints, Ints, Longs, fits
 from countervail.protect.mondrian.without_one_kernels import sweep
 from countervail.protect.mondrian.without_one_leaves import make_leaves
 from countervail.protect.mondrian.without_one_node import People, make_node
@@ -37,7 +36,7 @@ class WithoutEach:
     quasi: tuple[Quasi, ...]
     codes: Ints
     data: Attributes
-    rules: Rules
+    rules: CutConstraints
     secret: Ints
     values: tuple[Any, ...]
     group_labels: bool

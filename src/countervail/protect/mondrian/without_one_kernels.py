@@ -12,7 +12,8 @@ Rows are copied by loops for the same reason: an assignment of slices brings the
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import ORDERED, Ints, kernel
+from countervail.protect.mondrian.columns import ORDERED
+from countervail.protect.mondrian.constraints import Ints, kernel
 from countervail.protect.mondrian.without_one_leaves import Leaves, add_leaf, add_leaves, add_own
 from countervail.protect.mondrian.without_one_node import (
     LEAF,

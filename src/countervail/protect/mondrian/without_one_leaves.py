@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from countervail.protect.mondrian.constraints import ORDERED, Ints, Longs, kernel
+from countervail.protect.mondrian.columns import ORDERED
+from countervail.protect.mondrian.constraints import Ints, Longs, kernel
 from countervail.protect.mondrian.without_one_node import Node, People, count_codes, group_of
 
 Words = NDArray[np.uint64]

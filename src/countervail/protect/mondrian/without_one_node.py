@@ -8,19 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import (
-    FITS,
-    ORDERED,
-    Attributes,
-    Flags,
-    Floats,
-    Ints,
-    Longs,
-    Rules,
-    fits,
-    kernel,
-)
-from countervail.protect.mondrian.profiles import _width
+from countervail.protect.mondrian.columns import ORDERED, Attributes
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Flags, Floats, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.loss import relative_width
 
 LEAF: Final = -1
 
@@ -35,7 +25,7 @@ class People(NamedTuple):
     k: int
     least: int  # fewer rows than this cannot be cut, whoever is missing
     diverse: bool
-    loose: Rules  # l without the size
+    loose: CutConstraints  # l without the size
 
 
 class Node(NamedTuple):
@@ -261,7 +251,7 @@ def decide_each(rows: Ints, total: int, who: Ints, people: People, node: Node, l
             found[a, 0], found[a, 1], found[a, 2] = LEAF, 0, 0
         return
     for j in range(q):
-        first_width[j] = _width(j, low[j], high[j], data)
+        first_width[j] = relative_width(j, low[j], high[j], data)
     for a in range(who.shape[0] + 1):
         i = np.int64(who[a - 1]) if a > 0 else np.int64(-1)
         rest = total - 1 if a > 0 else total
@@ -329,7 +319,7 @@ def decide_each(rows: Ints, total: int, who: Ints, people: People, node: Node, l
                         other = node.member[line, 1]
                     lows[a, j], highs[a, j] = node.example[line, other], level
                     closed[j] = level == 0
-                    width[j] = _width(j, lows[a, j], level, data)
+                    width[j] = relative_width(j, lows[a, j], level, data)
                 elif small == 0 and mixed == 0:
                     found[a, 0], found[a, 1] = j, level
 

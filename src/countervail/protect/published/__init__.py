@@ -1,6 +1,8 @@
 """What papers describe, as their authors ran it: here to be measured beside what keeps its promise."""
 
 from countervail.protect.published.base import PublishedExplainer as PublishedExplainer
+from countervail.protect.published.basic_mondrian import BasicMondrian as BasicMondrian
+from countervail.protect.published.equal_halves import EqualHalvesMondrian as EqualHalvesMondrian
 from countervail.protect.published.gan import DPGAN as DPGAN
 from countervail.protect.published.grasp import GraspCFK as GraspCFK
 from countervail.protect.published.inline import InlineDP as InlineDP

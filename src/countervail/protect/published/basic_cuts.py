@@ -1,39 +1,36 @@
-"""The Mondrians of two papers, kept for reproduction: neither keeps the promise of `partition`."""
+"""The cuts of basic Mondrian on code arrays: the size of the right half of an ordered cut is not looked at."""
 
 import numpy as np
 
-from countervail.protect.mondrian.constraints import FITS, ORDERED, Attributes, Ints, Longs, Rules, fits, kernel
+from countervail.protect.mondrian.columns import ORDERED, Attributes
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, fits, kernel
 from countervail.protect.mondrian.grow import CUT_LEAF, CUT_ORDERED, CUT_SET, Partition, Tree
-from countervail.protect.mondrian.loss import extent, ordered_loss
+from countervail.protect.mondrian.loss import extent, relative_width
 
 
 @kernel
-def _width(j: int, low: int, high: int, data: Attributes) -> float:
-    """Normalised width: of a range of codes, or of (any code below, level) in a hierarchy."""
-    if data.kind[j] == ORDERED:
-        return ordered_loss(low, high, data.missing[j], data.positions, j, data.span[j])
-    if high == 0:
-        return 0.0
-    tree = data.tree_of[j]
-    if tree < 0:
-        return float(data.sizes[j] / data.span[j])
-    return float(data.leaves[tree, data.ancestors[tree, low, high], high] / data.span[j])
-
-
-@kernel
-def _half_fits(classes: Longs, total: int, rules: Rules, work: Longs, flow: np.ndarray) -> bool:
+def _half_fits(classes: Longs, total: int, constraints: CutConstraints, work: Longs, flow: Floats) -> bool:
     """Whether a part satisfies l and t; its size is another matter."""
-    loose = Rules(1, rules.diversity, rules.l, rules.c, rules.closeness, rules.t, rules.share, rules.ancestors)
+    loose = CutConstraints(
+        1,
+        constraints.diversity,
+        constraints.l,
+        constraints.c,
+        constraints.closeness,
+        constraints.t,
+        constraints.share,
+        constraints.ancestors,
+    )
     return fits(classes, total, loose, work, flow) == FITS
 
 
 @kernel
 def _grow_basic(
-    codes: Ints, counts: Longs, secret: Ints, data: Attributes, rules: Rules, cell_of: Ints
+    codes: Ints, counts: Longs, secret: Ints, data: Attributes, constraints: CutConstraints, cell_of: Ints
 ) -> tuple[int, Tree]:
     """Widest attribute first; the size of the right half of an ordered cut is not looked at."""
     n_rows, q = codes.shape
-    n_secret = rules.share.shape[0]
+    n_secret = constraints.share.shape[0]
     n_codes = max(data.positions.shape[1], data.ancestors.shape[1])
     room = 2 * n_rows + 1
     attribute, cut = np.full(room, -1, np.int32), np.full(room, CUT_LEAF, np.int8)
@@ -63,7 +60,7 @@ def _grow_basic(
     groups = np.empty(n_codes, np.int32)
     classes, right_classes = np.zeros(n_secret, np.int64), np.zeros(n_secret, np.int64)
     scratch, flow = np.zeros(n_secret, np.int64), np.zeros(n_secret, np.float64)
-    plain = rules.diversity == 0 and rules.closeness == 0
+    plain = constraints.diversity == 0 and constraints.closeness == 0
     closed = np.zeros(q, np.bool_)
     depth, n_nodes, n_cells = 1, 1, 0
     while depth > 0:
@@ -80,7 +77,7 @@ def _grow_basic(
             j, width = -1, -1.0
             for i in range(q):
                 if not closed[i]:
-                    w = _width(i, low[i], high[i], data)
+                    w = relative_width(i, low[i], high[i], data)
                     if w > width:
                         j, width = i, w
             if j < 0:
@@ -91,7 +88,7 @@ def _grow_basic(
                 for r in range(start, stop):
                     column[r - start] = codes[rows[r], j]
                 low[j], high[j] = extent(column)
-                if total // 2 < rules.k or low[j] == high[j]:
+                if total // 2 < constraints.k or low[j] == high[j]:
                     continue
                 for r in range(start, stop):
                     hist[column[r - start]] += counts[rows[r]]
@@ -111,8 +108,8 @@ def _grow_basic(
                             classes[secret[rows[r]]] += counts[rows[r]]
                         else:
                             right_classes[secret[rows[r]]] += counts[rows[r]]
-                    if not _half_fits(classes, left, rules, scratch, flow) or not _half_fits(
-                        right_classes, total - left, rules, scratch, flow
+                    if not _half_fits(classes, left, constraints, scratch, flow) or not _half_fits(
+                        right_classes, total - left, constraints, scratch, flow
                     ):
                         continue
                 found = True
@@ -131,7 +128,7 @@ def _grow_basic(
                     group_rows[g] += 1
                 small = False
                 for i in range(m):
-                    small = small or hist[groups[i]] < rules.k
+                    small = small or hist[groups[i]] < constraints.k
                 if m == 1 or small:
                     for i in range(m):
                         hist[groups[i]] = 0
@@ -154,7 +151,7 @@ def _grow_basic(
                         v = codes[rows[r], j]
                         if (data.ancestors[tree, v, level] if level > 0 else v) == groups[i]:
                             classes[secret[rows[r]]] += counts[rows[r]]
-                    if not _half_fits(classes, hist[groups[i]], rules, scratch, flow):
+                    if not _half_fits(classes, hist[groups[i]], constraints, scratch, flow):
                         fine = False
                         break
             if fine:
@@ -258,69 +255,17 @@ def _grow_basic(
     return n_cells, tree
 
 
-def partition_basic(codes: Ints, counts: Longs, secret: Ints, data: Attributes, rules: Rules) -> Partition:
-    """Basic Mondrian (paper 002): cells may have fewer than k rows. Ordered cuts check l and t on both halves.
+def partition_basic(
+    codes: Ints, counts: Longs, secret: Ints, data: Attributes, constraints: CutConstraints
+) -> Partition:
+    """Cells may have fewer than k rows; ordered cuts check l and t on both halves.
 
     The first code where the running count reaches half (rounded down) ends the left half; a categorical attribute is
     split into all children present (a flat one into its values), each of which must have k rows.
     """
-    n_secret = len(rules.share)
+    n_secret = len(constraints.share)
     classes = np.bincount(secret, weights=counts, minlength=n_secret).astype(np.int64)
-    failed = fits(classes, int(counts.sum()), rules, np.zeros(n_secret, np.int64), np.zeros(n_secret, np.float64))
+    failed = fits(classes, int(counts.sum()), constraints, np.zeros(n_secret, np.int64), np.zeros(n_secret, np.float64))
     cell_of = np.zeros(len(codes), np.int32)
-    n_cells, tree = _grow_basic(np.ascontiguousarray(codes), counts, secret, data, rules, cell_of)
+    n_cells, tree = _grow_basic(np.ascontiguousarray(codes), counts, secret, data, constraints, cell_of)
     return Partition(cell_of, n_cells, tree, failed)
-
-
-@kernel
-def _equal_halves(codes: Ints, data: Attributes, k: int, cell_of: Ints) -> int:
-    """Cut sorted rows in the middle until a cell has fewer than 2k."""
-    n_rows, q = codes.shape
-    rows = np.arange(n_rows).astype(np.int32)
-    stamp = np.full(data.positions.shape[1], -1, np.int64)
-    start, stop = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows + 1, np.int64)
-    stop[0] = n_rows
-    depth, n_cells, clock = 1, 0, 0
-    while depth > 0:
-        depth -= 1
-        a, b = start[depth], stop[depth]
-        if b - a < 2 * k:
-            for r in range(a, b):
-                cell_of[rows[r]] = n_cells
-            n_cells += 1
-            continue
-        best, widest = 0, -1.0
-        for j in range(q):
-            low, high, distinct = codes[rows[a], j], codes[rows[a], j], 0
-            for r in range(a, b):
-                v = codes[rows[r], j]
-                low, high = min(low, v), max(high, v)
-                if data.kind[j] != ORDERED and stamp[v] != clock:
-                    stamp[v] = clock
-                    distinct += 1
-            clock += 1
-            width = distinct / data.span[j] if distinct > 1 else 0.0
-            if data.kind[j] == ORDERED:
-                width = ordered_loss(low, high, data.missing[j], data.positions, j, data.span[j])
-            if width > widest:
-                best, widest = j, width
-        column = np.empty(b - a, np.int32)
-        for r in range(a, b):
-            column[r - a] = codes[rows[r], best]
-        order = np.argsort(column, kind="mergesort")
-        rows[a:b] = rows[a:b][order]
-        middle = a + (b - a) // 2
-        start[depth], stop[depth] = middle, b
-        start[depth + 1], stop[depth + 1] = a, middle
-        depth += 2
-    return n_cells
-
-
-def partition_equal(codes: Ints, data: Attributes, k: int) -> tuple[Ints, int]:
-    """Equal halves (paper 003): (cell_of, n_cells) of raw rows; equal rows may be parted, by their order in the table.
-
-    Sort the rows by content first if their order must not matter. There is no cut tree: the cuts pass between rows.
-    """
-    cell_of = np.zeros(len(codes), np.int32)
-    n_cells = _equal_halves(np.ascontiguousarray(codes), data, max(k, 1), cell_of)
-    return cell_of, n_cells
