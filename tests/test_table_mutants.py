@@ -9,7 +9,7 @@ from sklearn.base import clone
 from countervail import KAnonymity, LDiversity, Mondrian, NoGuarantee
 from countervail.core.errors import RefusedError
 from countervail.core.schema import Schema
-from countervail.protect.base import Classes
+from countervail.protect._classes import Classes
 from countervail.testing import protector_checks, small_table
 
 

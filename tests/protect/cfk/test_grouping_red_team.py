@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 import countervail as cv
 from countervail.core.errors import ParameterError, RefusedError
+from countervail.protect._fitted import freeze, verify_unchanged
 from countervail.protect._recorded import row_digests
-from countervail.protect.base import check_unchanged, frozen
 from countervail.protect.cfk.stored_groups import Groups
 from countervail.testing import small_model, small_table
 
@@ -250,7 +250,7 @@ def test_a_pickle_keeps_what_was_given_and_the_copy_records_in_the_same_ledger(t
     ):
         made = fitted(protector)
         for again in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
-            check_unchanged(again)
+            verify_unchanged(again)
             if isinstance(again, cv.CFK):
                 again.region_of(ROWS)
                 again.explain(ROWS)
@@ -258,7 +258,7 @@ def test_a_pickle_keeps_what_was_given_and_the_copy_records_in_the_same_ledger(t
                 again.protect(again.table_)
             again.set_params(k=5)
             with pytest.raises(cv.SchemaError, match="have changed since fit"):
-                check_unchanged(again)
+                verify_unchanged(again)
     assert ledger.verify().groupings >= 1
 
 
@@ -266,7 +266,7 @@ def test_clones_are_unfitted_and_share_the_ledger():
     ledger = people()
     copied = clone(fitted(cv.Mondrian(4, ledger=ledger)))
     assert copied.ledger is ledger and not hasattr(copied, "fitted_as_")
-    assert frozen(copied) == frozen(cv.Mondrian(4, ledger=ledger))
+    assert freeze(copied) == freeze(cv.Mondrian(4, ledger=ledger))
 
 
 def test_regions_are_recorded_before_they_are_shown():

@@ -21,7 +21,9 @@ from countervail.explain.answering import Aim, Answers, Queries, explanations
 from countervail.explain.base import Explainer, check_table, provenance
 from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
-from countervail.protect.base import ExplanationProtector, begun, check_quasi, check_unchanged, released, settled
+from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
+from countervail.protect._outgoing import released
+from countervail.protect.base import ExplanationProtector, check_quasi
 from countervail.protect.cfk.stored_groups import Groups
 
 SAMPLED = "The share of combinations that hold was sampled."
@@ -91,11 +93,11 @@ class RegionProtector(ExplanationProtector):
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
-        given = begun(self)
+        given = begin_fit(self)
         check_table(table, self._owner)
         check_quasi(table, self._owner)
         self.search_ = self._search(table, model)
-        self.table_, self.fitted_as_ = table, settled(self, given)
+        self.table_, self.fitted_as_ = table, finish_fit(self, given)
         return self
 
     @abstractmethod
@@ -104,7 +106,7 @@ class RegionProtector(ExplanationProtector):
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
-        check_unchanged(self)
+        verify_unchanged(self)
         search = self.search_
         aim = Aim(search.decision_, self.target, search.table_.schema, self._owner)
         asked, answers = aim.answer(*self._coded(rows), search.answer, batch=self.batch, progress=progress)
@@ -116,17 +118,17 @@ class RegionProtector(ExplanationProtector):
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
         """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
-        check_unchanged(self)
+        verify_unchanged(self)
         return self.search_.region_of(self._coded(rows)[2], salt)
 
     def accepts(self, rows: Rows) -> Bools:
         """Whether the model gives rows the desired decision."""
-        check_unchanged(self)
+        verify_unchanged(self)
         return self.search_.accepts(self._coded(rows)[2])
 
     def distance(self, queries: Rows, rows: Rows, regions: list[Region]) -> Matrix:
         """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
-        check_unchanged(self)
+        verify_unchanged(self)
         return self.search_.distance(self._coded(queries)[2], self._coded(rows)[2], regions)
 
     def _coded(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:

@@ -22,7 +22,9 @@ from countervail.core.table import Rows, Table
 from countervail.explain.answering import Aim, Answers, Queries, explanations, join_queries
 from countervail.explain.base import check_table, provenance
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect.base import ExplanationProtector, check_unchanged, frozen, held, settled
+from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
+from countervail.protect._outgoing import unseeded
+from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.budgeted import beside, cost_of, counted, personal, promised, spelling
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.pool_search import Judge, Pooled, search
@@ -58,7 +60,7 @@ class PrivateExplainer(ExplanationProtector):
         check_ledger(self.ledger, self._owner, self.random_state)
         self._check_parameters()
         check_table(table, self._owner, DECLARED)
-        given = frozen(self)
+        given = freeze(self)
         grid = Grid.of(table, self._owner, self.missing)
         self.shares_ = shares(table.schema.features, self.split, self._owner)
         self.public_ = Public.of(grid, table.schema, model, self._owner)
@@ -66,7 +68,7 @@ class PrivateExplainer(ExplanationProtector):
         if self.ledger is not None and not self.keeps_draw:
             self.spelt_ = spelling(self.get_params(deep=False), self.shares_, grid, self.public_)
         self._learn(table, model, grid.codes(table.features))
-        self.fitted_as_ = settled(self, given)
+        self.fitted_as_ = finish_fit(self, given)
         self.table_ = table
         return self
 
@@ -76,11 +78,11 @@ class PrivateExplainer(ExplanationProtector):
         Every row costs the budget anew, unless a ledger has an answer to an equal one; the ledger covers all rows of a
         call, or none of them is answered.
         """
-        return held(self)._explained(rows, progress)
+        return snapshot(self)._explained(rows, progress)
 
     def _explained(self, rows: Rows, progress: Progress | None) -> Explanations:
         check_is_fitted(self, "table_")
-        check_unchanged(self)
+        verify_unchanged(self)
         public, given = self.public_, self.public_.queries(rows)
         aim = self._aim()
         if self.ledger is not None and not self.keeps_draw:
@@ -199,13 +201,6 @@ def shares(names: Sequence[str], split: Mapping[str, float] | None, owner: str) 
         raise bad_parameter(owner, "split", "finite weights above 0", dict(split))
     total = sum(Fraction(split[n]) for n in names)
     return tuple(Fraction(split[n]) / total for n in names)
-
-
-def unseeded(made: dict[str, Any]) -> dict[str, Any]:
-    """Provenance without the seed, which would take the noise off."""
-    if made["parameters"].get("random_state") is not None:
-        made["parameters"]["random_state"] = "given"
-    return made
 
 
 def made_by(protector: Any) -> dict[str, Any]:

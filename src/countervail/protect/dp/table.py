@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +24,8 @@ from countervail.explain.base import Explainer, check_table
 from countervail.explain.nice import NICE
 from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect.base import TableProtector, check_unchanged, frozen, held, settled
+from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
+from countervail.protect.base import TableProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by, shares
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
 from countervail.protect.dp.grid import Grid
@@ -74,6 +74,7 @@ class DPTable(TableProtector):
     """
 
     name: ClassVar[str] = "dp-table"
+    table_: Table | None
     keeps_rows: ClassVar[bool] = False
     draws_noise: ClassVar[bool] = True
 
@@ -99,18 +100,18 @@ class DPTable(TableProtector):
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
         check_table(table, self._owner, DECLARED)
-        given = frozen(self)
+        given = freeze(self)
         self._learn(table)
-        self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), settled(self, given)
+        self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), finish_fit(self, given)
         return self
 
     def protect(self, rows: Rows) -> Release:
         """The noisy copy of the fitted table; always the same draw (a pickle holds nothing else of the table)."""
-        return held(self)._released(rows)
+        return snapshot(self)._released(rows)
 
     def _released(self, rows: Rows) -> Release:
         check_is_fitted(self, "table_")
-        check_unchanged(self)
+        verify_unchanged(self)
         if self.table_ is not None and rows is not self.table_:
             hint = "Fit to the rows that are to be protected: each draw of noise costs the budget."
             raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
@@ -128,11 +129,11 @@ class DPTable(TableProtector):
 
     def labelled(self, model: Any) -> Table:
         """The noisy rows with the model's decisions about them as target: a table for any explainer."""
-        return held(self)._labelled(model)
+        return snapshot(self)._labelled(model)
 
     def _labelled(self, model: Any) -> Table:
         check_is_fitted(self, "table_")
-        check_unchanged(self)
+        verify_unchanged(self)
         schema = self.schema_
         public = self._public(model)
         kept = tuple(c for c in schema if c.role != "identifier")
@@ -141,7 +142,7 @@ class DPTable(TableProtector):
 
     def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
         """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
-        return held(self)._explained(rows, model, explainer)
+        return snapshot(self)._explained(rows, model, explainer)
 
     def _explained(self, rows: Rows, model: Any, explainer: Explainer | None) -> Explanations:
         public = self._public(model)
@@ -202,6 +203,3 @@ class DPTable(TableProtector):
         if "table_" in state:
             state["table_"] = None
         return state
-
-    def _assign(self, frame: pd.DataFrame | None) -> NoReturn:
-        raise NotImplementedError("a noisy table has no classes of equal rows")

@@ -13,7 +13,7 @@ import pandas as pd
 from countervail.core.errors import SchemaError
 from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json
-from countervail.protect.base import Classes
+from countervail.protect._classes import Classes
 from countervail.protect.mondrian.columns import ORDERED, Quasi, part_remarks, place_values, stacked
 from countervail.protect.mondrian.constraints import Bytes, Floats, Ints, Longs, kernel
 from countervail.protect.mondrian.grow import CUT_LEAF, CUT_MISSING, CUT_ORDERED, CUT_SET, Branch, Tree

@@ -18,8 +18,9 @@ from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect._classes import Classes, ClassProtector
+from countervail.protect._fitted import verify_unchanged
 from countervail.protect._recorded import partition_digest
-from countervail.protect.base import Classes, TableProtector, check_unchanged
 from countervail.protect.mondrian.columns import Attributes, class_column, describe, encode, part_remarks, parts_of
 from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
@@ -34,7 +35,7 @@ BY_LOT = (
 )
 
 
-class Mondrian(TableProtector):
+class Mondrian(ClassProtector):
     """Mondrian: cut at the median while both halves keep k, l and t; publish the cells' ranges and sets.
 
     Parameters
@@ -143,7 +144,7 @@ class Mondrian(TableProtector):
         New rows leave in classes that keep the promise among themselves; the others are suppressed and counted. With a
         ledger only the fitted table leaves, once its classes are recorded.
         """
-        check_unchanged(self)
+        verify_unchanged(self)
         if self.ledger is not None and rows is not self.table_:
             must = "the fitted table itself with a ledger: two sets of rows that overlap can be subtracted"
             hint = "Fit to all rows that are to be released, or pass `table_` of a protector that was read from a file."

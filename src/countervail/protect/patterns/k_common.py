@@ -12,7 +12,10 @@ from countervail.core.guarantee import KCommonality
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
-from countervail.protect.base import Classes, TableProtector, begun, check_unchanged, settled
+from countervail.protect._classes import checked
+from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
+from countervail.protect._outgoing import describe_table_release
+from countervail.protect.base import TableProtector
 from countervail.protect.patterns.compose import Objects, choose, compose
 from countervail.rules.induce import Inducer, check_classes
 from countervail.rules.learning import value_table
@@ -85,19 +88,19 @@ class KCommonPatterns(TableProtector):
 
     def fit(self, table: Table) -> Self:
         """Learn the rules and patterns of a table."""
-        given = begun(self)
+        given = begin_fit(self)
         self._check_parameters(table)
         self._learn(table)
-        self.table_, self.fitted_as_ = table, settled(self, given)
+        self.table_, self.fitted_as_ = table, finish_fit(self, given)
         return self
 
     def protect(self, rows: Rows) -> Release:
         """Release the patterns of the fitted table."""
-        check_unchanged(self)
+        verify_unchanged(self)
         if rows is not self.table_:
             must = "the fitted table itself: its patterns say nothing of other rows"
             raise bad_parameter("KCommonPatterns", "rows", must, "others", "Fit to them instead.")
-        return self._checked(self._published())
+        return checked(self._owner, self._published())
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -123,9 +126,6 @@ class KCommonPatterns(TableProtector):
         self.patterns_ = compose(values, self.rules_, kept, self.spread, target).pruned()
         self.remarks_ = _remarks(len(values.classes), self.deleted_, cap)
 
-    def _assign(self, frame: pd.DataFrame | None) -> Classes:
-        raise NotImplementedError("patterns have no rows to assign")
-
     def _published(self) -> Release:
         schema, n = self.table_.schema, len(self.patterns_)
         caveats = list(self.remarks_)
@@ -138,7 +138,7 @@ class KCommonPatterns(TableProtector):
             pd.DataFrame(index=pd.RangeIndex(n)),
             schema.beside(pd.DataFrame()),
             self.guarantee(),
-            self._provenance(),
+            describe_table_release(self, self.table_),
             tuple(caveats),
             suppressed=self.deleted_,
             audit=self.table_,

@@ -21,7 +21,8 @@ from countervail.core.table import Rows, Table, to_pandas
 from countervail.explain.answering import Aim, Answers, Queries, explanations
 from countervail.explain.base import check_table
 from countervail.explain.nice import NICE
-from countervail.protect.base import ExplanationProtector, check_unchanged, frozen
+from countervail.protect._fitted import freeze, verify_unchanged
+from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.published.columns import Columns
 
@@ -52,13 +53,13 @@ class PublishedExplainer(ExplanationProtector):
         check_table(table, self._owner, DECLARED)
         warnings.warn(f"{self._owner} has no privacy guarantee: {self.why}.", PrivacyWarning, stacklevel=2)
         self._learn(table, model, generator(self.random_state))
-        self.table_, self.fitted_as_ = table, frozen(self)
+        self.table_, self.fitted_as_ = table, freeze(self)
         return self
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Equal rows share the work before noise."""
         check_is_fitted(self, "table_")
-        check_unchanged(self)
+        verify_unchanged(self)
         nice, rng = self.explainer_, generator(self.random_state)
         aim = Aim(nice.decision_, self.target, self.table_.schema, self._owner)
 

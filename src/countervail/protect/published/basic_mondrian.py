@@ -17,7 +17,7 @@ from countervail.core.protocols import LeaveOneOut
 from countervail.core.region import Regions
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
-from countervail.protect.base import Classes, TableProtector
+from countervail.protect._classes import Classes, ClassProtector
 from countervail.protect.mondrian.columns import class_column, describe, encode, part_remarks, parts_of
 from countervail.protect.mondrian.constraints import Ints, Requirements, check_word
 from countervail.protect.mondrian.cut_tree import CutTree
@@ -27,7 +27,7 @@ from countervail.protect.mondrian.without_one import WithoutEach
 from countervail.protect.published.basic_cuts import partition_basic
 
 
-class BasicMondrian(TableProtector):
+class BasicMondrian(ClassProtector):
     """Mondrian as one published code cuts: the widest column at the median, and the right half is not counted.
 
     Parameters

@@ -13,8 +13,8 @@ from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect._classes import Classes, ClassProtector
 from countervail.protect._recorded import partition_digest
-from countervail.protect.base import Classes, TableProtector
 from countervail.protect.mondrian.columns import (
     ORDERED,
     Attributes,
@@ -30,7 +30,7 @@ from countervail.protect.mondrian.loss import ordered_loss
 from countervail.protect.mondrian.mondrian import BY_LOT
 
 
-class EqualHalvesMondrian(TableProtector):
+class EqualHalvesMondrian(ClassProtector):
     """Mondrian that sorts rows by the widest column and cuts them in the middle; equal rows are parted by lot.
 
     Parameters

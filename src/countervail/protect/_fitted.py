@@ -1,0 +1,82 @@
+"""The parameters of a fit: answers and promises must be those of the same ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from countervail.core.errors import SchemaError
+
+Frozen = tuple[tuple[str, Any], ...]
+P = TypeVar("P")
+
+
+class GivenObject:
+    """An object that was given as a parameter: equal to itself only, and only while it reads as it did.
+
+    It stays beside the parameter in the protector's state, so that a pickle of both keeps them one object.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.words = value, re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GivenObject) and other.value is self.value and other.words == self.words
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def freeze(protector: Any) -> Frozen:
+    """The parameters as they are now: plain values by what they say, all else as the very object that was given."""
+    found = protector.get_params(deep=True)
+    return tuple((name, _as_given(found[name])) for name in sorted(found))
+
+
+def _as_given(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, pd.Series, pd.Index)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return ("mapping", *((repr(k), _as_given(v)) for k, v in value.items()))
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__, *(_as_given(v) for v in value))
+    if isinstance(value, (set, frozenset)):
+        return (type(value).__name__, *sorted(map(repr, value)))
+    if value is None or isinstance(value, (bool, int, float, str, np.generic)):
+        return repr(value)
+    return GivenObject(value)
+
+
+def begin_fit(protector: Any) -> Frozen:
+    """The parameters that a fit starts with. One that fails leaves nothing to ask."""
+    if hasattr(protector, "fitted_as_"):
+        del protector.fitted_as_
+    return freeze(protector)
+
+
+def finish_fit(protector: Any, given: Frozen) -> Frozen:
+    """The parameters of a fit, if they are still those that it started with."""
+    if freeze(protector) != given:
+        raise SchemaError(f"The parameters of {type(protector).__name__} changed while it was fitted. Fit again.")
+    return given
+
+
+def verify_unchanged(protector: Any) -> None:
+    """Promises and records are read from the parameters, answers come from those of fit: they must be the same."""
+    check_is_fitted(protector, "fitted_as_")
+    if protector.fitted_as_ != freeze(protector):
+        name = type(protector).__name__
+        raise SchemaError(
+            f"The parameters of {name} have changed since fit, which used the old ones. Nothing has left. Fit again."
+        )
+
+
+def snapshot(protector: P) -> P:
+    """The protector as it is now: a fit in another thread must not come between a promise and what it is about."""
+    now = object.__new__(type(protector))
+    now.__dict__ = dict(protector.__dict__)
+    return now
