@@ -1,4 +1,4 @@
-"""What all tests share: how many examples hypothesis draws, and one way to run a command."""
+"""What all tests share: how much is drawn at random, and one way to run a command."""
 
 import sys
 
@@ -8,8 +8,23 @@ from hypothesis import settings
 from countervail.cli import main
 
 # A slow machine is not a failure; the number of examples keeps the whole set short.
-settings.register_profile("countervail", deadline=None, max_examples=50)
-settings.load_profile("countervail")
+settings.register_profile("short", deadline=None, max_examples=50)
+settings.register_profile("long", deadline=None, max_examples=1_000)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="draw as many random tables as a night has time for")
+
+
+def pytest_configure(config):
+    settings.load_profile("long" if config.getoption("--long") else "short")
+
+
+@pytest.fixture(scope="session")
+def seeds(request):
+    """How many random cases: `seeds(40, 500)` are 40 in an ordinary run, 500 with --long."""
+    long = request.config.getoption("--long")
+    return lambda few, many: range(many if long else few)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ def explainer_checks(explainer: Explainer) -> Iterator[Check]:
 
 def check_clone_keeps_parameters(e: Explainer) -> None:
     """`clone` gives the same parameters."""
-    assert clone(e).get_params() == e.get_params()
+    assert plain_parameters(clone(e)) == plain_parameters(e)
 
 
 def check_unfitted_raises(e: Explainer) -> None:
@@ -101,8 +102,14 @@ def check_guarantee_ignores_the_data(e: Explainer) -> None:
 
 def check_guarantee_survives_refutation(e: Explainer) -> None:
     """The promise cannot refute itself on this release."""
-    table = small_table()
-    assert e.guarantee().refute(_answers(e, table), table, lambda t: _answers(clone(e), t)) is None
+    table, rows = small_table(), small_table(12, seed=1)
+    answers = _answers(e, table, rows)
+    assert e.guarantee().refute(answers, table) is None
+    if _draws_noise(e):
+        # Reruns look at the first answer only: whoever has a wanted decision already is not asked about again.
+        rows = rows.take(np.flatnonzero(answers.status != "already_favourable")[:1])
+        answers = _answers(e, table, rows)
+        assert e.guarantee().refute(answers, table, lambda t: _answers(clone(e), t, rows)) is None
 
 
 def check_answers_have_a_wanted_decision(e: Explainer) -> None:
@@ -168,6 +175,11 @@ def check_table_does_not_travel(e: Explainer) -> None:
     assert answers.audit is not None
     assert pickle.loads(pickle.dumps(answers)).audit is None
     assert Explanations.from_json(answers.to_json()).audit is None
+
+
+def plain_parameters(maker: Any) -> dict[str, Any]:
+    """All parameters, those of nested objects included; the objects themselves are copies in a clone."""
+    return {name: v for name, v in maker.get_params(deep=True).items() if not hasattr(v, "get_params")}
 
 
 def _answers(e: Explainer, table: Table | None = None, rows: Table | None = None) -> Explanations:

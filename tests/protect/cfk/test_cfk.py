@@ -109,10 +109,10 @@ def brute_force(table, model, row, k):
     return best
 
 
-def test_the_exact_search_equals_brute_force():
-    """2,000 small random tables with ties, equal rows, mixed types and impure cells."""
-    seen = {"found": 0, "none": 0}
-    for seed in range(2_000):
+def test_the_exact_search_equals_brute_force(seeds):
+    """Small random tables with ties, equal rows, mixed types and impure cells."""
+    seen, tables = {"found": 0, "none": 0}, seeds(250, 4_000)
+    for seed in tables:
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 15))
         table, model, k = people(rng, n), wobbly_model(seed), int(rng.integers(2, min(n, 6)))
@@ -138,12 +138,12 @@ def test_the_exact_search_equals_brute_force():
         assert (e.counterfactuals["income"][0], e.pureness[0]) == (owner["income"], 1.0)
         assert cv.measure.pureness(e, model)[0] == 1.0
         seen["found"] += 1
-    assert min(seen.values()) > 100
+    assert min(seen.values()) > len(tables) / 20
 
 
 @pytest.mark.parametrize("search", ["exact", "grasp"])
-def test_never_fewer_than_k_and_the_owner_inside(search):
-    for seed in range(150):
+def test_never_fewer_than_k_and_the_owner_inside(search, seeds):
+    for seed in seeds(30, 500):
         rng = np.random.default_rng(seed)
         table, model = people(rng, 30), wobbly_model(seed)
         k = int(rng.integers(2, 31))

@@ -56,10 +56,10 @@ def quick_groups(monkeypatch):
     monkeypatch.setattr(grouping, "_WORK", 1)
 
 
-def test_answers_do_not_change_when_private_vectors_are_permuted_within_groups(quick_groups):
-    """500 random tables, each with 30 queries: the invariance behind KAnonymity(k, against="algorithm")."""
-    answered = 0
-    for seed in range(500):
+def test_answers_do_not_change_when_private_vectors_are_permuted_within_groups(quick_groups, seeds):
+    """Random tables, each with 30 queries: the invariance behind KAnonymity(k, against="algorithm")."""
+    answered, tables = 0, seeds(60, 2_000)
+    for seed in tables:
         k = 2 + seed % 5
         table, queries = people(seed, 24 + seed % 20), people(seed + 10_000, 30).features
         first = cv.CFK(k=k).fit(table, model)
@@ -68,12 +68,12 @@ def test_answers_do_not_change_when_private_vectors_are_permuted_within_groups(q
         a, b = first.explain(queries), again.explain(queries)
         assert a.to_json() == b.to_json()
         answered += int(a.found.sum())
-    assert answered > 3_000
+    assert answered > 6 * len(tables)
 
 
-def test_merging_for_diversity_keeps_the_invariance_within_the_groups_it_merges(quick_groups):
+def test_merging_for_diversity_keeps_the_invariance_within_the_groups_it_merges(quick_groups, seeds):
     """Sensitive values decide what is merged, but only as the values of a whole group of k, whoever holds them."""
-    for seed in range(60):
+    for seed in seeds(15, 300):
         table, queries = people(seed, 40), people(seed + 10_000, 30).features
         whole = cv.CFK(k=4).fit(table, model).search_.row_group_
         first = cv.CFK(k=4, l=3, sensitive="ill").fit(table, model)
@@ -81,8 +81,8 @@ def test_merging_for_diversity_keeps_the_invariance_within_the_groups_it_merges(
         assert first.explain(queries).to_json() == again.explain(queries).to_json()
 
 
-def test_inversion_never_leaves_fewer_than_k():
-    for seed in range(25):
+def test_inversion_never_leaves_fewer_than_k(seeds):
+    for seed in seeds(10, 100):
         k = 3 + seed % 4
         table = people(seed, 60)
         protector = cv.CFK(k=k).fit(table, model)
@@ -91,8 +91,8 @@ def test_inversion_never_leaves_fewer_than_k():
         assert all(v.value == 0 for name, v in result.detail.items() if name.startswith("below"))
 
 
-def test_explanations_drawn_from_a_mondrian_table_withstand_inversion():
-    for seed in range(15):
+def test_explanations_drawn_from_a_mondrian_table_withstand_inversion(seeds):
+    for seed in seeds(6, 60):
         table, queries = people(seed, 60), people(seed + 500, 200)
         protector = cv.CFK(k=5, grouping="mondrian").fit(table, model)
         assert np.bincount(protector.search_.row_group_).min() >= 5
