@@ -122,7 +122,8 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'countervail' has no attribute {name!r}")
     module = import_module(_LATER[name])
-    return getattr(module, name, module)
+    found = globals()[name] = getattr(module, name, module)
+    return found
 
 
 def __dir__() -> list[str]:

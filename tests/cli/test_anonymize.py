@@ -35,6 +35,25 @@ def test_what_anonymize_writes_check_confirms(run, people, ending):
     assert "keeps what was asked" in text
 
 
+def test_both_numbers_of_recursive_diversity_are_taken_and_confirmed(run, people):
+    asked = ("--k", 5, "--l", 2, "--c", 4, "--diversity", "recursive")
+    files = ("--schema", people / "people.toml")
+    code, text, _ = run("anonymize", people / "people.csv", *files, *asked, "-o", people / "public.csv")
+    assert code == 0
+    assert "recursive (4, 2)-diversity of 'purpose'" in text
+    assert run("check", people / "public.csv", *files, *asked)[0] == 0
+
+
+def test_l_without_a_sensitive_column_says_how_to_name_one(run, people):
+    schema = (people / "people.toml").read_text(encoding="utf-8").replace('"sensitive"', '"attribute"')
+    (people / "people.toml").write_text(schema, encoding="utf-8")
+    given = (people / "people.csv", "--schema", people / "people.toml", "-o", people / "public.csv")
+    code, _, err = run("anonymize", *given, "--l", 2)
+    assert code == 2
+    assert "Name one with --sensitive." in err
+    assert run("anonymize", *given, "--l", 2, "--sensitive", "purpose")[0] == 0
+
+
 def test_check_finds_what_is_broken_and_names_nobody(run, people):
     code, text, _ = run("check", people / "people.csv", "--schema", people / "people.toml", "--k", 5)
     assert code == 1

@@ -72,6 +72,12 @@ def test_the_checked_mondrian_is_tested_on_people_drawn_at_random(files):
     assert (one["tested"], one["people"], one["path"]) == (8, 90, "general")
 
 
+def test_recursive_diversity_has_its_c(files):
+    done = run(files, "--l", "2", "--diversity", "recursive", "--profile", "basic", "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["tests"]["l=2"]["path"] == "fast"
+
+
 def test_a_run_can_be_resumed(files):
     file = files / "kept.json"
     first = run(files, "--k", "4", "--records", "5", "--json", "--resume", str(file))

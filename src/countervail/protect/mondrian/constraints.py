@@ -59,7 +59,7 @@ class Requirements:
     sensitive: str | None = None
 
     @property
-    def read_secrets(self) -> bool:
+    def looks_at_secrets(self) -> bool:
         """Whether cuts look at the sensitive column."""
         return self.l is not None or self.t is not None
 
@@ -73,7 +73,7 @@ class Requirements:
             self._check_diversity()
         if self.t is not None and not (is_number(self.t) and 0 <= self.t <= 1):
             raise bad_parameter(self.owner, "t", "between 0 and 1", self.t)
-        if self.read_secrets and self.sensitive is None:
+        if self.looks_at_secrets and self.sensitive is None:
             must = "the column that l and t speak of"
             raise bad_parameter(self.owner, "sensitive", must, None, "Name it with sensitive='...'.")
 
@@ -81,7 +81,7 @@ class Requirements:
         """k against whoever knows the code, if only quasi-identifiers are looked at; else all against a register."""
         parts: list[Guarantee] = []
         if self.k > 1:
-            parts.append(KAnonymity(self.k, against="register" if self.read_secrets else "algorithm"))
+            parts.append(KAnonymity(self.k, against="register" if self.looks_at_secrets else "algorithm"))
         if self.l is not None:
             c, l = self._c_and_l()  # noqa: E741
             parts.append(LDiversity(l, self.diversity, self.sensitive or "", c))
@@ -96,14 +96,14 @@ class Requirements:
         if given is None:
             return {}
         wanted = list(table.schema.names("quasi"))
-        if self.read_secrets and self.sensitive is not None and self.closeness == "hierarchical":
+        if self.looks_at_secrets and self.sensitive is not None and self.closeness == "hierarchical":
             wanted.append(self.sensitive)
         return read_hierarchies(given, wanted, self.owner)
 
     def read(self, table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[Ints, CutConstraints]:
         """Codes of the sensitive column, and the constraints; the table's distribution is the yardstick of t."""
         n = len(table.frame)
-        if not self.read_secrets:
+        if not self.looks_at_secrets:
             secret = np.zeros(n, np.int32)
             return secret, make_constraints(secret, np.ones(n, np.int64), 1, self.k)
         column = table.schema[self.sensitive or ""]

@@ -2,8 +2,6 @@
 
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, fits, kernel
 
 # Histograms of this many codes stay in the first-level cache.
@@ -36,36 +34,6 @@ class Work(NamedTuple):
     rest_classes: Longs
     top_classes: Longs
     flow: Floats
-
-
-def make_work(n_rows: int, n_codes: int, n_secret: int) -> Work:
-    """Scratch space for a table of this size."""
-    width = n_codes + 1
-    return Work(
-        hist=np.zeros(width, np.int64),
-        group_hist=np.zeros(width, np.int64),
-        values=np.empty(width, np.int32),
-        items=np.empty(width, np.int32),
-        weights=np.empty(width, np.int64),
-        sorted_items=np.empty(width, np.int32),
-        sorted_weights=np.empty(width, np.int64),
-        side=np.empty(width, np.int32),
-        best_items=np.empty(width, np.int32),
-        best_side=np.empty(width, np.int32),
-        code_side=np.empty(width, np.int32),
-        index_of=np.empty(width, np.int32),
-        offsets=np.empty(width + 1, np.int64),
-        grouped=np.empty(n_rows, np.int32),
-        keys=np.empty(n_rows, np.int32),
-        key_weights=np.empty(n_rows, np.int64),
-        buckets=np.empty(DIRECT + 1, np.int64),
-        node_classes=np.zeros(n_secret, np.int64),
-        low_classes=np.zeros(n_secret, np.int64),
-        high_classes=np.zeros(n_secret, np.int64),
-        rest_classes=np.zeros(n_secret, np.int64),
-        top_classes=np.zeros(n_secret, np.int64),
-        flow=np.zeros(n_secret, np.float64),
-    )
 
 
 @kernel

@@ -12,7 +12,7 @@ import numpy as np
 
 from countervail.protect.mondrian.columns import ORDERED, Attributes, as_one
 from countervail.protect.mondrian.constraints import FITS, Bytes, CutConstraints, Floats, Ints, Longs, fits, kernel
-from countervail.protect.mondrian.cuts import Work, make_work, median_cut, ordered_cut
+from countervail.protect.mondrian.cuts import DIRECT, Work, median_cut, ordered_cut
 from countervail.protect.mondrian.loss import (
     extent,
     node_loss,
@@ -383,13 +383,43 @@ def _grow_tree(
     return n_cells, tree
 
 
+def _make_work(n_rows: int, n_codes: int, n_secret: int) -> Work:
+    """Scratch space for a table of this size."""
+    width = n_codes + 1
+    return Work(
+        hist=np.zeros(width, np.int64),
+        group_hist=np.zeros(width, np.int64),
+        values=np.empty(width, np.int32),
+        items=np.empty(width, np.int32),
+        weights=np.empty(width, np.int64),
+        sorted_items=np.empty(width, np.int32),
+        sorted_weights=np.empty(width, np.int64),
+        side=np.empty(width, np.int32),
+        best_items=np.empty(width, np.int32),
+        best_side=np.empty(width, np.int32),
+        code_side=np.empty(width, np.int32),
+        index_of=np.empty(width, np.int32),
+        offsets=np.empty(width + 1, np.int64),
+        grouped=np.empty(n_rows, np.int32),
+        keys=np.empty(n_rows, np.int32),
+        key_weights=np.empty(n_rows, np.int64),
+        buckets=np.empty(DIRECT + 1, np.int64),
+        node_classes=np.zeros(n_secret, np.int64),
+        low_classes=np.zeros(n_secret, np.int64),
+        high_classes=np.zeros(n_secret, np.int64),
+        rest_classes=np.zeros(n_secret, np.int64),
+        top_classes=np.zeros(n_secret, np.int64),
+        flow=np.zeros(n_secret, np.float64),
+    )
+
+
 def partition(
     codes: Ints, counts: Longs, secret: Ints, data: Attributes, constraints: CutConstraints, *, gain: bool = True
 ) -> Partition:
     """Strict Mondrian of rows (or distinct rows with counts >= 1); gain or span chooses the attribute."""
     n = len(codes)
     n_secret = len(constraints.share)
-    work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), n_secret)
+    work = _make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), n_secret)
     classes = np.bincount(secret, weights=counts, minlength=n_secret).astype(np.int64)
     failed = fits(classes, int(counts.sum()), constraints, work.top_classes, work.flow)
     cell_of = np.zeros(n, np.int32)

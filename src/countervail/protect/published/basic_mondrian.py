@@ -133,10 +133,9 @@ class BasicMondrian(ClassProtector):
             return None
         if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
             return None
-        fresh = BasicMondrian(**self.get_params(deep=False)).fit(table)
         if self.l is not None and self.sensitive != sensitive:
             return None
-        return fresh._without_each(table, sensitive)
+        return BasicMondrian(**self.get_params(deep=False)).fit(table)._without_each(table, sensitive)
 
     def _without_each(self, table: Table, sensitive: str) -> WithoutEach | None:
         def refit(others: Table) -> tuple[Regions, Ints]:
