@@ -284,12 +284,10 @@ def test_private_answers_say_that_k_anonymous_releases_stand_beside_them():
 
 
 def test_every_private_protector_takes_a_ledger():
-    from countervail import protect
-    from countervail.protect.base import ExplanationProtector, TableProtector
-    from countervail.registry import exported
+    from countervail import registry
 
-    found = {**exported(protect, ExplanationProtector), **exported(protect, TableProtector)}
-    private = [c for c in found.values() if getattr(c, "draws_noise", False)]
+    found = [*registry.explanation_protectors().values(), *registry.table_protectors().values()]
+    private = [c for c in found if registry.fact(c, "draws_noise")]
     assert set(ALL) <= set(private)
     assert all("ledger" in c().get_params() for c in private)
 

@@ -8,21 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
+from countervail import registry
 from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, json_text, numbers, progress, say_json
 from countervail.cli._common import table as show_table
+from countervail.cli._methods import USUAL, chosen, make, releasing_rows
 from countervail.cli.anonymize import Diversity
 from countervail.core.errors import ParameterError
 from countervail.core.files import write_text
 from countervail.core.table import Table
 
+FLAGS = ("k", "l", "diversity", "profile", "hierarchies")
 _DRAWN = 300
 _MANY = 50  # sensitive numbers; above it a learner has hardly anybody per number
-
-
-class Tested(StrEnum):
-    """What is tested."""
-
-    mondrian = "mondrian"
 
 
 class Profile(StrEnum):
@@ -35,14 +32,17 @@ class Profile(StrEnum):
 def dit(
     data: Data,
     schema: SchemaFile,
-    method: Annotated[Tested, typer.Option(help="What is tested.")] = Tested.mondrian,
+    method: Annotated[str, typer.Option(metavar="NAME", help="What is tested; see below.")] = "mondrian",
     k: Annotated[str | None, typer.Option("--k", help="One k, or several: 2,5,20. Default: 10.")] = None,
     l: Annotated[str | None, typer.Option("--l", help="One l, or several; each with k=1.")] = None,  # noqa: E741
-    diversity: Annotated[Diversity, typer.Option(help="What l means.")] = Diversity.frequency,
+    diversity: Annotated[
+        Diversity | None, typer.Option(help="What l means. Default: frequency.", show_default=False)
+    ] = None,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     profile: Annotated[
-        Profile, typer.Option(help="'basic' is the published variant; quick to test.")
-    ] = Profile.checked,
+        Profile | None,
+        typer.Option(help="'basic' is the published variant; quick to test. Default: checked.", show_default=False),
+    ] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
     encoding: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
     records: Annotated[
@@ -70,7 +70,10 @@ def dit(
     for path in output or []:
         check_ending(path, (".html", ".json"), data, schema)
     check_ending(resume, (".json",), data, schema)
-    protectors = _protectors(k, l, diversity, sensitive, profile, hierarchies)
+    given = {"k": k, "l": l, "diversity": diversity, "profile": profile, "hierarchies": hierarchies}
+    kind = chosen(releasing_rows(), method, given)
+    common = {**given, "profile": "basic" if profile is Profile.basic else None}
+    protectors = _protectors(method, kind, common, sensitive)
     table = Table.read(data, schema)
     if note := _many_numbers(table, sensitive):
         err.print(note, markup=False)
@@ -113,28 +116,22 @@ def _many_numbers(table: Table, sensitive: str | None) -> str:
     )
 
 
-def _protectors(
-    k: str | None,
-    l: str | None,  # noqa: E741
-    diversity: Diversity,
-    sensitive: str | None,
-    profile: Profile,
-    folder: Path | None,
-) -> dict[str, Any]:
+def _protectors(method: str, kind: type[Any], given: dict[str, Any], sensitive: str | None) -> dict[str, Any]:
     """One protector per k and per l, by what it is called in the report."""
-    from countervail.protect import Mondrian
-
-    common: dict[str, Any] = {"hierarchies": folder, "profile": "basic" if profile is Profile.basic else None}
-    if folder is not None:
+    k, l, diversity = given["k"], given["l"], given["diversity"]  # noqa: E741
+    common = {n: given[n] for n in ("profile", "hierarchies")}
+    if common["hierarchies"] is not None:
         common["labels"] = "hierarchy"
+    ks = [USUAL["k"]] if "k" in registry.parameters(kind) and l is None else []
     out: dict[str, Any] = {}
-    for value in numbers(k, "--k") if k is not None else [] if l is not None else [10]:
+    for value in numbers(k, "--k") if k is not None else ks:
         if not isinstance(value, int):
             raise ParameterError(f"--k takes whole numbers. Got {value:g}.")
-        out[f"k={value}"] = Mondrian(value, **common)
+        out[f"k={value}"] = make(kind, {**common, "k": value})
     for value in numbers(l, "--l") if l is not None else []:
-        out[f"l={value:g}"] = Mondrian(1, l=value, diversity=diversity.value, sensitive=sensitive, **common)
-    return out
+        several = {"k": 1, "l": value, "diversity": diversity or Diversity.frequency, "sensitive": sensitive}
+        out[f"l={value:g}"] = make(kind, {**common, **several})
+    return out or {method: make(kind, common)}
 
 
 def _show(results: dict[str, Any]) -> None:

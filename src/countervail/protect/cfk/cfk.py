@@ -109,6 +109,8 @@ class CFK(ExplanationProtector):
     """
 
     name: ClassVar[str] = "cfk"
+    gives_regions: ClassVar[bool] = True
+    variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"search": "exact"}, {"search": "grasp"})
 
     def __init__(
         self,

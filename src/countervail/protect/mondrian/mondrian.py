@@ -122,6 +122,7 @@ class Mondrian(TableProtector):
     """
 
     name: ClassVar[str] = "mondrian"
+    variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"l": 3, "sensitive": "illness"})
 
     def __init__(
         self,
