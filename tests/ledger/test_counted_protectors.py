@@ -16,7 +16,7 @@ from countervail.protect.cfk.stored_groups import Groups
 from countervail.testing import small_model, small_table
 
 PER_ANSWER = (cv.PrivateNeighbours, cv.NoisyCounterfactual)
-ALL = (*PER_ANSWER, cv.PrivateHistograms, cv.DPTable)
+ALL = (*PER_ANSWER, cv.PrivateHistograms, cv.DPTable, cv.DPTableExplainer)
 QUIET = {cv.PrivateHistograms: {"records": 50}}
 
 
