@@ -283,6 +283,15 @@ def test_private_answers_say_that_k_anonymous_releases_stand_beside_them():
     assert any("no epsilon covers" in c for c in private.explain(refused().iloc[[0]]).caveats)
 
 
+def test_explanations_from_a_noisy_table_that_was_paid_for_cost_nothing():
+    ledger = cv.Ledger("people", epsilon=0.1)
+    table = fitted(cv.DPTable, ledger)
+    assert ledger.left(0.1) == 0
+    explainer = fitted(cv.DPTableExplainer, ledger)
+    pd.testing.assert_frame_equal(explainer.noisy_.noisy_, table.noisy_)
+    assert same(answers(explainer, refused()), answers(table, refused()))
+
+
 def test_every_private_protector_takes_a_ledger():
     from countervail import registry
 
