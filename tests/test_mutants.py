@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from countervail import NICE, KAnonymity
+from countervail import CFK, NICE, KAnonymity, PrivateHistograms, PrivateNeighbours
 from countervail.testing import explainer_checks
 
 
@@ -63,6 +63,18 @@ class CarriesTable(NICE):
         return replace(e, provenance={**e.provenance, "rows": self.table_.frame["id"].tolist()})
 
 
+class GivesRegionsInSecret(CFK):
+    gives_regions = False
+
+
+class SaysItKeepsTheDraw(PrivateNeighbours):
+    keeps_draw = True
+
+
+class SaysItDrawsAnew(PrivateHistograms):
+    keeps_draw = False
+
+
 MUTANTS = [
     PromisesTooMuch,
     PromiseFromData,
@@ -73,6 +85,9 @@ MUTANTS = [
     Shuffles,
     AnswersNothing,
     CarriesTable,
+    GivesRegionsInSecret,
+    SaysItKeepsTheDraw,
+    SaysItDrawsAnew,
 ]
 
 

@@ -25,7 +25,7 @@ from _paper_004 import EPSILONS, FIGURES, NEIGHBOURS, REPORTED  # noqa: E402
 import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
 from countervail.model import PAPER_MODELS, train_paper_model  # noqa: E402
-from countervail.study import MECHANISMS, PUBLISHED, READINGS, Plan, Study, run  # noqa: E402
+from countervail.study import READINGS, Study, StudyPlan, as_published, described, mechanisms, run  # noqa: E402
 from countervail.study.audit import pair_evidence  # noqa: E402
 from countervail.study.result import SHARES, Moments  # noqa: E402
 
@@ -38,8 +38,8 @@ _DRAWN = ("Dist_rec", "Correctness", "M1")
 def audits(draws: int) -> dict[str, Any]:
     """Each mechanism that answers with fresh noise, at a claim of 1."""
     found = {}
-    for name in (*PUBLISHED, OURS, "noisy-counterfactual"):
-        few = draws // 8 if MECHANISMS[name].proven else draws
+    for name in (*as_published(), OURS, "noisy-counterfactual"):
+        few = draws // 8 if mechanisms()[name].proven else draws
         pairs = {label: asdict(e) for label, e in pair_evidence(name, 1.0, draws=few, training=few // 4).items()}
         found[name] = {"claim": 1.0, "worst": max(e["epsilon"] for e in pairs.values()), "pairs": pairs}
         print(f"{name:<24} claim 1, at least {found[name]['worst']:.2f}", flush=True)
@@ -50,14 +50,14 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path) -> dict[str, 
     """One data set with forests, long columns of labels as numbers, and once more with labels throughout."""
     coded = cv.data.paper_table(name, coded=True)
     settings = {"epsilons": EPSILONS, "neighbours": NEIGHBOURS, **size}
-    every = ("nice", *PUBLISHED, *READINGS)
-    study = measured(Plan({name: coded}, every, **settings), store, f"{name}, long columns as numbers")
-    labels = Plan({name: cv.data.paper_table(name)}, every, **{**settings, **_few(size)})
+    every = ("nice", *as_published(), *READINGS)
+    study = measured(StudyPlan({name: coded}, every, **settings), store, f"{name}, long columns as numbers")
+    labels = StudyPlan({name: cv.data.paper_table(name)}, every, **{**settings, **_few(size)})
     typed = measured(labels, store, f"{name}, labels")
     rows = [
         {
             **r.to_dict(),
-            "reported": REPORTED[name].get((READINGS.get(r.mechanism, r.mechanism), r.epsilon, r.neighbours)),
+            "reported": REPORTED[name].get((described(r.mechanism), r.epsilon, r.neighbours)),
         }
         for r in study.rows()
     ]
@@ -67,7 +67,7 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path) -> dict[str, 
         "rows": rows,
         "agreement": {
             "described": agreement([r for r in rows if r["mechanism"] not in READINGS]),
-            "reported": agreement([r for r in rows if r["mechanism"] not in READINGS.values()]),
+            "reported": agreement([r for r in rows if r["mechanism"] not in {of for of, _ in READINGS.values()}]),
         },
         "labels": {"plan": typed.plan.to_dict(), "rows": [r.to_dict() for r in typed.rows()]},
         "others_ask": others_ask(name, coded, size, store),
@@ -78,7 +78,7 @@ def others_ask(name: str, table: cv.Table, size: dict[str, Any], store: Path) ->
     """The same with the people whom the paper does not ask: those who have what its people want."""
     labels = {v for v in table.target.unique().tolist() if v not in table.schema.favourable}
     turned = cv.Table(table.frame, cv.Schema(table.schema.columns, tuple(labels)))
-    plan = Plan({name: turned}, ("nice", "published-laplace"), epsilons=EPSILONS, **size)
+    plan = StudyPlan({name: turned}, ("nice", "published-laplace"), epsilons=EPSILONS, **size)
     study = measured(plan, store, f"{name}, the others ask")
     return {"plan": study.plan.to_dict(), "rows": [r.to_dict() for r in study.rows()]}
 
@@ -88,7 +88,7 @@ def beside(name: str, study: Study) -> list[dict[str, Any]]:
     return [
         {
             **r.to_dict(),
-            "reported": REPORTED[name].get((READINGS.get(r.mechanism, r.mechanism), r.epsilon, r.neighbours)),
+            "reported": REPORTED[name].get((described(r.mechanism), r.epsilon, r.neighbours)),
         }
         for r in study.rows()
     ]
@@ -119,7 +119,7 @@ def synthetic(size: dict[str, Any], store: Path) -> dict[str, Any]:
     name = "acs_income_ca_2018"
     table = cv.data.paper_table(name, coded=True)
     declared = cv.Table.from_frame(table.frame, schema=table.schema, domains=_codebook(table))
-    plan = Plan({name: declared}, ("nice", "published-dpgan"), epsilons=(1.0, 10.0), **size)
+    plan = StudyPlan({name: declared}, ("nice", "published-dpgan"), epsilons=(1.0, 10.0), **size)
     study = measured(replace(plan, seeds=plan.seeds[:2]), store, "DPGAN")
     return {"plan": study.plan.to_dict(), "rows": beside(name, study)}
 
@@ -138,7 +138,7 @@ def _codebook(table: cv.Table) -> dict[str, Any]:
 def head_to_head(name: str, size: dict[str, Any], store: Path) -> dict[str, Any]:
     """Ours against theirs, at the same nominal epsilon; negative differences of distances are in our favour."""
     table, missing = load_declared(name)
-    plan = Plan(
+    plan = StudyPlan(
         {name: table},
         ("nice", OURS, THEIRS),
         epsilons=(0.1, 1.0, 5.0, 10.0),
@@ -194,7 +194,7 @@ def accuracies(rows: int) -> dict[str, Any]:
     return found
 
 
-def measured(plan: Plan, store: Path, what: str) -> Study:
+def measured(plan: StudyPlan, store: Path, what: str) -> Study:
     """Run a plan and print its rows."""
     start = time.perf_counter()
     study = run(plan, store=store)

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from countervail.protect import published
-from countervail.registry import exported
-from countervail.study import MECHANISMS
+from countervail import registry
+from countervail.study import mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "published.json"
@@ -42,7 +41,7 @@ def filled(page: str, found: dict[str, str]) -> str:
 
 
 def _audits(found: dict[str, Any]) -> str:
-    kinds = exported(published, published.PublishedExplainer)
+    kinds = registry.published()
     lines = []
     for name, audit in found.items():
         kind = kinds.get(name)
@@ -161,7 +160,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     found = tables(json.loads(RESULTS.read_text(encoding="utf-8")))
     PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), found), encoding="utf-8")
-    print(f"Written: {PAGE.name} ({len(MECHANISMS)} mechanisms known)")
+    print(f"Written: {PAGE.name} ({len(mechanisms())} mechanisms known)")
 
 
 if __name__ == "__main__":

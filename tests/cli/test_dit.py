@@ -48,7 +48,9 @@ def run(folder, *arguments):
 
 def test_several_k_and_l_side_by_side(files):
     html, data = files / "report.html", files / "report.json"
-    done = run(files, "--k", "2,5", "--l", "1.5", "--profile", "basic", "-o", str(html), "-o", str(data))
+    done = run(
+        files, "--k", "2,5", "--l", "1.5", "--method", "published-basic-mondrian", "-o", str(html), "-o", str(data)
+    )
     assert done.exit_code == 0, done.output
     assert "k=2" in done.output
     assert "l=1.5" in done.output
@@ -73,7 +75,7 @@ def test_the_checked_mondrian_is_tested_on_people_drawn_at_random(files):
 
 
 def test_recursive_diversity_has_its_c(files):
-    done = run(files, "--l", "2", "--diversity", "recursive", "--profile", "basic", "--json")
+    done = run(files, "--l", "2", "--diversity", "recursive", "--method", "published-basic-mondrian", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["tests"]["l=2"]["path"] == "fast"
 

@@ -4,11 +4,14 @@ import json
 
 import pytest
 
-from countervail.cli._private import PRIVATE, meaning
+from countervail.cli._private import meaning
 from countervail.core.files import write_frame
 from countervail.core.guarantee import DifferentialPrivacy, NoGuarantee
 from countervail.core.schema_file import write_schema
+from countervail.registry import explanation_protectors, takers
 from countervail.testing import small_table
+
+PRIVATE = takers(explanation_protectors(), "epsilon")
 
 
 @pytest.fixture(scope="module")

@@ -139,8 +139,9 @@ def test_a_schema_without_favourable_decision_says_which_line_to_write(run, peop
     head = pd.read_csv(people / "people.csv").drop(columns=["id", "ok"]).head(2)
     write_frame(head, people / "asked.csv")
     line = 'Write favourable = ["..."] at the top of the schema file, or use --target'
-    for more in ((), ("--rows", people / "asked.csv"), ("--rows", people / "asked.csv", "--method", "nice")):
-        code, _, err = run("explain", *given(people), "--k", 5, *more)
+    rows = ("--rows", people / "asked.csv")
+    for more in (("--k", 5), ("--k", 5, *rows), (*rows, "--method", "nice")):
+        code, _, err = run("explain", *given(people), *more)
         assert code == 2 and line in err
     code, _, err = run("explain", *given(people), "--k", 5, "--target", "yes", "-o", people / "a.csv")
     assert code == 0 and "explanations written" in err

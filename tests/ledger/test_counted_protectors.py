@@ -16,7 +16,7 @@ from countervail.protect.cfk.stored_groups import Groups
 from countervail.testing import small_model, small_table
 
 PER_ANSWER = (cv.PrivateNeighbours, cv.NoisyCounterfactual)
-ALL = (*PER_ANSWER, cv.PrivateHistograms, cv.DPTable)
+ALL = (*PER_ANSWER, cv.PrivateHistograms, cv.DPTable, cv.DPTableExplainer)
 QUIET = {cv.PrivateHistograms: {"records": 50}}
 
 
@@ -283,13 +283,20 @@ def test_private_answers_say_that_k_anonymous_releases_stand_beside_them():
     assert any("no epsilon covers" in c for c in private.explain(refused().iloc[[0]]).caveats)
 
 
-def test_every_private_protector_takes_a_ledger():
-    from countervail import protect
-    from countervail.protect.base import ExplanationProtector, TableProtector
-    from countervail.registry import exported
+def test_explanations_from_a_noisy_table_that_was_paid_for_cost_nothing():
+    ledger = cv.Ledger("people", epsilon=0.1)
+    table = fitted(cv.DPTable, ledger)
+    assert ledger.left(0.1) == 0
+    explainer = fitted(cv.DPTableExplainer, ledger)
+    pd.testing.assert_frame_equal(explainer.noisy_.noisy_, table.noisy_)
+    assert same(answers(explainer, refused()), answers(table, refused()))
 
-    found = {**exported(protect, ExplanationProtector), **exported(protect, TableProtector)}
-    private = [c for c in found.values() if getattr(c, "draws_noise", False)]
+
+def test_every_private_protector_takes_a_ledger():
+    from countervail import registry
+
+    found = [*registry.explanation_protectors().values(), *registry.table_protectors().values()]
+    private = [c for c in found if registry.fact(c, "draws_noise")]
     assert set(ALL) <= set(private)
     assert all("ledger" in c().get_params() for c in private)
 

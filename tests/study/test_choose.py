@@ -7,7 +7,7 @@ import pytest
 from countervail.core.errors import ParameterError, RefusedError
 from countervail.report.compared import compared_page, pictures, summarize_comparison
 from countervail.report.page import render_page
-from countervail.study import PRIORITIES, Plan, Study, recommend
+from countervail.study import PRIORITIES, Study, StudyPlan, recommend
 from countervail.study.choose import total_epsilon
 from countervail.study.plan import Cell
 from countervail.study.result import FIGURES, SHARES, CellResult, Moments
@@ -19,7 +19,7 @@ N = 1000
 def made(found, epsilons=(1.0,)):
     """A study out of means: (mechanism, epsilon) -> correctness, dist_rec, plaus_prox."""
     names = tuple(dict.fromkeys(name for name, _ in found))
-    plan = Plan({"small": small_table()}, names, epsilons=epsilons, seeds=(0,))
+    plan = StudyPlan({"small": small_table()}, names, epsilons=epsilons, seeds=(0,))
     results = {}
     for cell in plan.cells():
         if (key := (cell.mechanism, cell.epsilon)) in found:
@@ -98,7 +98,7 @@ def test_bad_questions_are_refused(change, words):
 
 
 def test_one_table_and_one_model_at_a_time():
-    plan = Plan({"a": small_table(), "b": small_table()}, ("dp-table",), epsilons=(1.0,), seeds=(0,))
+    plan = StudyPlan({"a": small_table(), "b": small_table()}, ("dp-table",), epsilons=(1.0,), seeds=(0,))
     moments = {n: of_mean(0.5, share=n in SHARES) for n in FIGURES}
     cells = {c: CellResult(moments, N, 0.8, 1.0) for c in plan.cells()}
     with pytest.raises(ParameterError, match="one table and one model"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import countervail as cv
-from countervail.study import PUBLISHED, Plan, run
+from countervail.study import StudyPlan, as_published, run
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +22,9 @@ def _fixed(numbers):
 
 
 def _studied():
-    plan = Plan(
+    plan = StudyPlan(
         {"german_credit": cv.load("german_credit")},
-        ("nice", *PUBLISHED),
+        ("nice", *as_published()),
         epsilons=(0.01, 10.0),
         neighbours=(3, 20),
         seeds=(0,),

@@ -14,7 +14,7 @@ from countervail.core.table import Table
 
 
 class Linkage(ReleaseAttack):
-    """The explanation linkage attack.
+    """Take a released row for the record of the one person of a register whom it fits.
 
     Parameters
     ----------

@@ -8,10 +8,14 @@ import sys
 import typer
 
 from countervail.cli._common import err
+from countervail.cli._methods import explaining, releasing, testable, with_methods
+from countervail.cli.anonymize import FLAGS as ANONYMIZE_FLAGS
 from countervail.cli.anonymize import anonymize
 from countervail.cli.check import check
 from countervail.cli.demo import demo
+from countervail.cli.dit import FLAGS as DIT_FLAGS
 from countervail.cli.dit import dit
+from countervail.cli.explain import FLAGS as EXPLAIN_FLAGS
 from countervail.cli.explain import explain
 from countervail.cli.hierarchy import hierarchy
 from countervail.cli.ledger import ledger
@@ -29,8 +33,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+_METHODS = {
+    explain: with_methods(explaining, EXPLAIN_FLAGS),
+    anonymize: with_methods(releasing, ANONYMIZE_FLAGS),
+    dit: with_methods(testable, DIT_FLAGS),
+}
 for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit):
-    app.command()(command)
+    app.command(cls=_METHODS.get(command))(command)
 app.add_typer(ledger)
 
 

@@ -1,4 +1,4 @@
-"""Private explanations on the command line: the methods, what they need, and what their epsilon means."""
+"""Private explanations on the command line: what they need, and what their epsilon means."""
 
 from __future__ import annotations
 
@@ -8,24 +8,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee
 from countervail.core.guarantee.composition import composed_epsilon
 
-PRIVATE = ("private-neighbours", "noisy-counterfactual", "private-histograms", "dp-table")
 _DELTA = 1e-6
-
-
-def private_explainer(
-    method: str, epsilon: float, neighbours: int, missing: list[str], target: Any, ledger: Any = None
-) -> Any:
-    """The protector of this name."""
-    from countervail.protect import DPTable, NoisyCounterfactual, PrivateHistograms, PrivateNeighbours
-    from countervail.study.mechanisms import FromNoisyTable
-
-    if method == "private-neighbours":
-        return PrivateNeighbours(epsilon, neighbours=neighbours, missing=missing, target=target, ledger=ledger)
-    if method == "private-histograms":
-        return PrivateHistograms(epsilon, neighbours=neighbours, missing=missing, target=target, ledger=ledger)
-    if method == "noisy-counterfactual":
-        return NoisyCounterfactual(epsilon, missing=missing, target=target, ledger=ledger)
-    return FromNoisyTable(DPTable(epsilon, missing=missing, ledger=ledger), target)
 
 
 def check_private(rows: Any, model: Any) -> list[str]:

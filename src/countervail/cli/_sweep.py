@@ -10,14 +10,14 @@ from countervail.core.errors import ParameterError
 from countervail.core.table import Table
 
 if TYPE_CHECKING:
-    from countervail.protect import Mondrian
+    from countervail.protect import TableProtector
 
 _WIDTH = 12
 
 
 def compare_k(
     rows: Table,
-    protector: Mondrian,
+    protector: TableProtector,
     text: str,
     encoding: Literal["midpoint", "bounds", "tf"],
     report: Path | None,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from countervail import registry
 from countervail.cli._common import (
     AsJson,
     Data,
@@ -25,6 +26,7 @@ from countervail.cli._common import (
     say,
     say_json,
 )
+from countervail.cli._methods import USUAL, chosen, make, releasing, releasing_rows
 from countervail.cli._sweep import compare_k
 from countervail.core.errors import ParameterError
 from countervail.core.files import ENDINGS
@@ -32,12 +34,10 @@ from countervail.core.release import Release
 from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 
-
-class Method(StrEnum):
-    """How the table is protected."""
-
-    mondrian = "mondrian"
-    k_common = "k-common"
+FLAGS = (
+    *("k", "l", "diversity", "t", "closeness", "sensitive"),
+    *("hierarchies", "labels", "mode", "suppress", "by_class", "epsilon", "missing", "ledger"),
+)
 
 
 class Diversity(StrEnum):
@@ -57,7 +57,7 @@ class Closeness(StrEnum):
     hierarchical = "hierarchical"
 
 
-class Labels(StrEnum):
+class LabelStyle(StrEnum):
     """What a class is called."""
 
     tight = "tight"
@@ -71,7 +71,7 @@ class Mode(StrEnum):
     relaxed = "relaxed"
 
 
-class Encoding(StrEnum):
+class CellEncoding(StrEnum):
     """How a model reads released cells."""
 
     midpoint = "midpoint"
@@ -83,21 +83,31 @@ def anonymize(
     data: Data,
     schema: SchemaFile,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
-    method: Annotated[Method, typer.Option(help="How the table is protected.")] = Method.mondrian,
-    k: Annotated[int, typer.Option(help="People who share every published combination, at least.", min=1)] = 10,
+    method: Annotated[str, typer.Option(metavar="NAME", help="How the table is protected; see below.")] = "mondrian",
+    k: Annotated[
+        int | None, typer.Option(help="People who share every published combination, at least. Default: 10.", min=1)
+    ] = None,
     l: Annotated[float | None, typer.Option("--l", help="Diversity of the sensitive column.")] = None,  # noqa: E741
-    diversity: Annotated[Diversity, typer.Option(help="What l means.")] = Diversity.distinct,
-    c: Annotated[float, typer.Option(help="Of recursive (c, l)-diversity.")] = 3.0,
+    diversity: Annotated[Diversity | None, typer.Option(help="What l means.")] = None,
+    c: Annotated[float | None, typer.Option(help="Of recursive (c, l)-diversity.")] = None,
     t: Annotated[float | None, typer.Option("--t", help="Closeness of the sensitive column, 0 to 1.")] = None,
-    closeness: Annotated[Closeness, typer.Option(help="How far apart sensitive values are.")] = Closeness.equal,
+    closeness: Annotated[Closeness | None, typer.Option(help="How far apart sensitive values are.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
-    labels: Annotated[Labels, typer.Option(help="What a class is called.")] = Labels.tight,
-    mode: Annotated[Mode, typer.Option(help="Whether rows of equal value may be parted.")] = Mode.strict,
-    suppress: Annotated[float, typer.Option(help="Share of rows that may be left out to spare the others.")] = 0.0,
+    labels: Annotated[LabelStyle | None, typer.Option(help="What a class is called.")] = None,
+    mode: Annotated[Mode | None, typer.Option(help="Whether rows of equal value may be parted.")] = None,
+    suppress: Annotated[
+        float | None, typer.Option(help="Share of rows that may be left out to spare the others.")
+    ] = None,
     by_class: Annotated[bool, typer.Option("--by-class", help="Cut each class of the target on its own.")] = False,
+    epsilon: Annotated[float | None, typer.Option(help="The budget of the one draw of noise.")] = None,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="With noise: a column where missing is a level; may be repeated.")
+    ] = None,
     sweep: Annotated[str | None, typer.Option(help="Compare several k instead of writing: k=2,5,10,20.")] = None,
-    encoding: Annotated[Encoding, typer.Option(help="Of --sweep: how a model reads cells.")] = Encoding.midpoint,
+    encoding: Annotated[
+        CellEncoding, typer.Option(help="Of --sweep: how a model reads cells.")
+    ] = CellEncoding.midpoint,
     report: Annotated[Path | None, typer.Option(help="Write a page with pictures here (.html).")] = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
@@ -111,38 +121,33 @@ def anonymize(
 
     Which k? `countervail anonymize people.csv --schema people.toml --sweep k=2,5,10,20 --report which-k.html`
     """
-    from countervail.protect import Mondrian
-
     check_ending(output, ENDINGS, data, schema, ledger)
     check_ending(report, (".html",), data, schema, ledger)
-    if sweep is not None and (output is not None or ledger is not None or method is not Method.mondrian):
-        raise ParameterError(
-            "--sweep compares Mondrian at several k and releases nothing: no --output, --ledger, --method."
-        )
-    if output is None and sweep is None:
-        raise ParameterError("Name the file to write with --output, or compare several k with --sweep k=2,5,10,20.")
-    if method is Method.k_common and output is not None:
-        given = {"l": l, "t": t, "sensitive": sensitive, "hierarchies": hierarchies, "report": report, "ledger": ledger}
-        _patterns(data, schema, output, k, [n for n, v in given.items() if v is not None], as_json)
-        return
-    if labels is Labels.hierarchy and hierarchies is None:
+    given: dict[str, Any] = {
+        "k": k,
+        "l": l if l is None or diversity is not Diversity.recursive else (3.0 if c is None else c, l),
+        "diversity": diversity,
+        "t": t,
+        "closeness": closeness,
+        "sensitive": sensitive,
+        "hierarchies": hierarchies,
+        "labels": labels,
+        "mode": mode,
+        "suppress": suppress,
+        "by_class": by_class or None,
+        "epsilon": epsilon,
+        "missing": missing or None,
+        "ledger": ledger,
+    }
+    if c is not None and diversity is not Diversity.recursive:
+        raise ParameterError("--c is for --diversity recursive.")
+    kind = chosen(releasing(), method, given)
+    _check_wanted(method, output, sweep, report, ledger)
+    if labels is LabelStyle.hierarchy and hierarchies is None:
         raise ParameterError("--labels hierarchy needs --hierarchies, a folder with <column>.csv files.")
-    if sensitive is None and (l is not None or t is not None):
-        sensitive = only_sensitive(read_schema(schema))
-    protector = Mondrian(
-        k,
-        l=(c, l) if l is not None and diversity is Diversity.recursive else l,
-        t=t,
-        mode=mode.value,
-        diversity=diversity.value,
-        closeness=closeness.value,
-        sensitive=sensitive,
-        hierarchies=hierarchies,
-        labels=labels.value,
-        by_class=by_class,
-        suppress=suppress,
-        ledger=open_ledger(ledger, dataset),
-    )
+    if sensitive is None and (l is not None or t is not None) and "sensitive" in registry.parameters(kind):
+        given["sensitive"] = only_sensitive(read_schema(schema))
+    protector = make(kind, {**given, "ledger": open_ledger(ledger, dataset)})
     if output is None:
         compare_k(Table.read(data, schema), protector, sweep or "", encoding.value, report, as_json)
         return
@@ -156,7 +161,11 @@ def anonymize(
         tick(3, 4)
         release.write(output)
         tick(4, 4)
-    found = _figures(release, table, k, report) | _shown(release) | _unused(hierarchies, protector.hierarchies_)
+    if method not in releasing_rows():
+        _say_others(release, table, registry.fact(kind, "rows_are"), output, as_json)
+        return
+    unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
+    found = _figures(release, table, k or USUAL["k"], report) | _shown(release) | unused
     if as_json:
         say_json({**found, "output": str(output), "report": None if report is None else str(report)})
         return
@@ -179,25 +188,36 @@ def anonymize(
         err.print(f"Report: {report.resolve()}", markup=False)
 
 
-def _patterns(data: Path, schema: Path, output: Path, k: int, unused: list[str], as_json: bool) -> None:
-    """A table of k-common patterns."""
-    from countervail.protect import KCommonPatterns
+def _check_wanted(
+    method: str, output: Path | None, sweep: str | None, report: Path | None, ledger: Path | None
+) -> None:
+    """A table or a comparison; pictures and comparisons are about rows that are still people's."""
+    if output is None and sweep is None:
+        raise ParameterError("Name the file to write with --output, or compare several k with --sweep k=2,5,10,20.")
+    if sweep is not None and (output is not None or ledger is not None):
+        raise ParameterError("--sweep compares several k and releases nothing: no --output, --ledger.")
+    able = {"--report": releasing_rows()}
+    able["--sweep"] = {n: kind for n, kind in releasing_rows().items() if n in registry.takers(releasing(), "k")}
+    for flag, value in (("--report", report), ("--sweep", sweep)):
+        if value is not None and method not in able[flag]:
+            raise ParameterError(f"--method {method} does not take {flag} (that is for {', '.join(able[flag])}).")
 
-    if unused:
-        raise ParameterError(f"--method k-common does not take {', '.join(f'--{n}' for n in unused)}.")
-    with progress("Inducing rules and patterns", quiet=as_json) as tick:
-        table = Table.read(data, schema)
-        release = KCommonPatterns(k).fit(table).protect(table)
-        release.write(output)
-        tick(1, 1)
-    least = int(release.regions.count(table.frame).min())
+
+def _say_others(release: Release, table: Table, what: str, output: Path, as_json: bool) -> None:
+    """A table whose rows stand for no one: patterns that people fit, or noise."""
+    found: dict[str, Any] = {what.replace(" ", "_"): len(release)}
+    words = [f"{len(release):,} {what} written to {output}"]
+    if release.regions.axes:
+        least = int(release.regions.count(table.frame).min())
+        found |= {"deleted": release.suppressed, "least_supporters": least}
+        words = [f"{words[0]}; each fits at least {least:,} people"]
+        words.append(f"{release.suppressed:,} of {len(table):,} rows are in none of them")
     if as_json:
-        found = {"patterns": len(release), "deleted": release.suppressed, "least_supporters": least}
         about = {"guarantee": release.guarantee.to_dict(), "caveats": list(release.caveats), "output": str(output)}
         say_json({**found, **about})
         return
-    say(f"{len(release):,} patterns written to {output}; each fits at least {least:,} people.")
-    say(f"{release.suppressed:,} of {len(table):,} rows are in none of them.")
+    for line in words:
+        say(f"{line}.")
     say(f"Promise: {release.guarantee}")
     for caveat in release.caveats:
         say(f"Note: {caveat}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from countervail import registry
 from countervail.cli._common import (
     AsJson,
     Data,
@@ -21,41 +21,29 @@ from countervail.cli._common import (
     say_json,
 )
 from countervail.cli._common import table as show_table
+from countervail.cli._methods import USUAL, chosen, make, testable
 from countervail.cli.anonymize import Diversity
 from countervail.core.errors import ParameterError
 from countervail.core.files import write_text
 from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 
+FLAGS = ("k", "l", "diversity", "hierarchies")
 _DRAWN = 300
 _C = 3.0  # of recursive (c, l)-diversity
 _MANY = 50  # sensitive numbers; above it a learner has hardly anybody per number
 
 
-class Tested(StrEnum):
-    """What is tested."""
-
-    mondrian = "mondrian"
-
-
-class Profile(StrEnum):
-    """Which Mondrian."""
-
-    checked = "checked"
-    basic = "basic"
-
-
 def dit(
     data: Data,
     schema: SchemaFile,
-    method: Annotated[Tested, typer.Option(help="What is tested.")] = Tested.mondrian,
+    method: Annotated[str, typer.Option(metavar="NAME", help="What is tested; see below.")] = "mondrian",
     k: Annotated[str | None, typer.Option("--k", help="One k, or several: 2,5,20. Default: 10.")] = None,
     l: Annotated[str | None, typer.Option("--l", help="One l, or several; each with k=1.")] = None,  # noqa: E741
-    diversity: Annotated[Diversity, typer.Option(help="What l means.")] = Diversity.frequency,
+    diversity: Annotated[
+        Diversity | None, typer.Option(help="What l means. Default: frequency.", show_default=False)
+    ] = None,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
-    profile: Annotated[
-        Profile, typer.Option(help="'basic' is the published variant; quick to test.")
-    ] = Profile.checked,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
     encoding: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
     records: Annotated[
@@ -83,12 +71,13 @@ def dit(
     for path in output or []:
         check_ending(path, (".html", ".json"), data, schema)
     check_ending(resume, (".json",), data, schema)
+    kind = chosen(testable(), method, given := {"k": k, "l": l, "diversity": diversity, "hierarchies": hierarchies})
     secret = only_sensitive(read_schema(schema)) if l is not None and sensitive is None else sensitive
-    protectors = _protectors(k, l, diversity, secret, profile, hierarchies)
+    protectors = _protectors(method, kind, given, secret)
     table = Table.read(data, schema)
     if note := _many_numbers(table, sensitive):
         err.print(note, markup=False)
-    quick = profile is Profile.basic and encoding == "tf-tf"
+    quick = hasattr(kind, "leave_one_out") and encoding == "tf-tf"
     drawn = records if records is not None else None if quick else min(_DRAWN, len(table))
     results = {}
     for i, (label, protector) in enumerate(protectors.items()):
@@ -127,31 +116,23 @@ def _many_numbers(table: Table, sensitive: str | None) -> str:
     )
 
 
-def _protectors(
-    k: str | None,
-    l: str | None,  # noqa: E741
-    diversity: Diversity,
-    sensitive: str | None,
-    profile: Profile,
-    folder: Path | None,
-) -> dict[str, Any]:
+def _protectors(method: str, kind: type[Any], given: dict[str, Any], sensitive: str | None) -> dict[str, Any]:
     """One protector per k and per l, by what it is called in the report."""
-    from countervail.protect import Mondrian
-    from countervail.protect.published import BasicMondrian
-
-    made: type[Mondrian | BasicMondrian] = BasicMondrian if profile is Profile.basic else Mondrian
-    common: dict[str, Any] = {"hierarchies": folder}
-    if folder is not None:
+    k, l, diversity = given["k"], given["l"], given["diversity"]  # noqa: E741
+    common = {"hierarchies": given["hierarchies"]}
+    if common["hierarchies"] is not None:
         common["labels"] = "hierarchy"
+    ks = [USUAL["k"]] if "k" in registry.parameters(kind) and l is None else []
     out: dict[str, Any] = {}
-    for value in numbers(k, "--k") if k is not None else [] if l is not None else [10]:
+    for value in numbers(k, "--k") if k is not None else ks:
         if not isinstance(value, int):
             raise ParameterError(f"--k takes whole numbers. Got {value:g}.")
-        out[f"k={value}"] = made(value, **common)
+        out[f"k={value}"] = make(kind, {**common, "k": value})
     for value in numbers(l, "--l") if l is not None else []:
         asked = (_C, value) if diversity is Diversity.recursive else value
-        out[f"l={value:g}"] = made(1, l=asked, diversity=diversity.value, sensitive=sensitive, **common)
-    return out
+        several = {"k": 1, "l": asked, "diversity": diversity or Diversity.frequency, "sensitive": sensitive}
+        out[f"l={value:g}"] = make(kind, {**common, **several})
+    return out or {method: make(kind, common)}
 
 
 def _show(results: dict[str, Any]) -> None:

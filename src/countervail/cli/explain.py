@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from countervail import registry
 from countervail.cli._common import (
     AsJson,
     Data,
@@ -26,24 +27,16 @@ from countervail.cli._common import (
     say,
     say_json,
 )
-from countervail.cli._private import PRIVATE, check_private, meaning, private_explainer
+from countervail.cli._methods import USUAL, chosen, explaining, make
+from countervail.cli._private import check_private, meaning
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files import read_frame, write_frame, write_text
+from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.table import Table
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
-
-
-class Method(StrEnum):
-    """How counterfactuals are made."""
-
-    nice = "nice"
-    cfk = "cfk"
-    private_neighbours = "private-neighbours"
-    noisy_counterfactual = "noisy-counterfactual"
-    private_histograms = "private-histograms"
-    dp_table = "dp-table"
+FLAGS = ("k", "search", "groups", "epsilon", "neighbours", "missing", "reward", "target", "ledger")
 
 
 class SearchName(StrEnum):
@@ -74,25 +67,28 @@ def explain(
         Path | None, typer.Option("--model", "-m", help="A saved model (.skops); default: a forest trained on DATA.")
     ] = None,
     method: Annotated[
-        Method,
+        str,
         typer.Option(
-            help="cfk: k-anonymous, may be handed out; nice: plain, other people's records; the others: differentially "
-            "private, with declared domains and --rows."
+            metavar="NAME",
+            help="How counterfactuals are made; see below. cfk: k-anonymous, may be handed out; nice: plain, other "
+            "people's records; those with --epsilon: differentially private, with declared domains and --rows.",
         ),
-    ] = Method.cfk,
-    k: Annotated[int, typer.Option(help="cfk: how many people every answer speaks of at least.")] = 10,
-    search: Annotated[SearchName, typer.Option(help="cfk: how the region is found.")] = SearchName.groups,
+    ] = "cfk",
+    k: Annotated[int | None, typer.Option(help="How many people every answer speaks of at least.")] = None,
+    search: Annotated[SearchName | None, typer.Option(help="How the region is found.")] = None,
     groups: Annotated[
         Path | None,
-        typer.Option(help="cfk: file that keeps who hides with whom; read if it is there, then written. Confidential."),
+        typer.Option(help="File that keeps who hides with whom; read if it is there, then written. Confidential."),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="private methods: the budget of an answer, or of the one draw.")] = 1.0,
-    neighbours: Annotated[int, typer.Option(help="private-neighbours, -histograms: records behind an answer.")] = 20,
+    epsilon: Annotated[float | None, typer.Option(help="The budget of an answer, or of the one draw.")] = None,
+    neighbours: Annotated[int | None, typer.Option(help="How many records are looked at for an answer.")] = None,
     missing: Annotated[
-        list[str] | None, typer.Option(help="private methods: a column where missing is a level; may be repeated.")
+        list[str] | None, typer.Option(help="A column where missing is a level; may be repeated.")
     ] = None,
-    reward: Annotated[RewardName, typer.Option(help="nice: what it looks for on the way.")] = RewardName.none,
-    target: Annotated[str, typer.Option(help="'favourable', 'other', or a label.")] = "favourable",
+    reward: Annotated[RewardName | None, typer.Option(help="What is looked for on the way.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="'favourable', 'other', or a label. Default: favourable.", show_default=False)
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     allow_pickle: Annotated[
         bool, typer.Option(help="Open the model even if it is a pickle (it can run code).")
@@ -113,22 +109,33 @@ def explain(
     """
     check_ending(output, ENDINGS, data, schema, rows, model, groups, ledger)
     check_not_read(groups, data, schema, rows, model, ledger)
-    private = method.value in PRIVATE
     counted = open_ledger(ledger, dataset, edition)
-    if counted is not None and method is Method.nice:
-        raise ParameterError("--method nice releases other people's records: no ledger can count that.")
+    given: dict[str, Any] = {
+        "k": k,
+        "search": search,
+        "groups": groups,
+        "epsilon": epsilon,
+        "neighbours": neighbours,
+        "missing": missing or None,
+        "reward": reward,
+        "target": target,
+    }
+    kind = chosen(explaining(), method, given)
+    promise = registry.promise(kind)
+    if counted is not None and isinstance(promise, NoGuarantee):
+        raise ParameterError(f"--method {method} promises nothing ({promise.why}): no ledger can count that.")
+    chosen(explaining(), method, {"ledger": counted})
+    private = isinstance(promise, DifferentialPrivacy)
     warned = check_private(rows, model) if private else ()
     for line in warned:
         err.print(line, markup=False)
     table = Table.read(data, schema)
     decide = _model(model, table, allow_pickle)
-    aim = _target(target, _public_labels(table, decide) if private else table.target.dropna().unique())
-    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide, aim)
-    made = (
-        private_explainer(method.value, epsilon, neighbours, missing or [], aim, counted)
-        if private
-        else _explainer(method, reward, k, search, groups, aim, counted)
+    aim = _target(
+        target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
+    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide, aim)
+    made = make(kind, {**given, "groups": _stored(groups), "target": aim, "ledger": counted})
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
@@ -141,26 +148,18 @@ def explain(
         say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
     elif output is None:
         say(answers.to_text())
-    shown = [] if private else pointing(table.frame, _shown_texts(table, method))
+    shown = [] if private else pointing(table.frame, _shown_texts(table, promise))
     for line in (str(answers.guarantee), *meaning(answers.guarantee), *([pointing_note(shown)] if shown else [])):
         err.print(line, markup=False)
 
 
-def _explainer(
-    method: Method, reward: RewardName, k: int, search: SearchName, groups: Path | None, target: Any, ledger: Any
-) -> Any:
-    if method is Method.nice:
-        from countervail.explain import NICE
+def _stored(groups: Path | None) -> Any:
+    """Who hides with whom, if it was kept."""
+    if groups is None or not groups.is_file():
+        return None
+    from countervail.protect.cfk.stored_groups import Groups
 
-        return NICE(reward=reward.value, target=target)
-    from countervail.protect import CFK
-
-    stored = None
-    if groups is not None and groups.is_file():
-        from countervail.protect.cfk.stored_groups import Groups
-
-        stored = Groups.read(groups)
-    return CFK(k=k, search=search.value, groups=stored, target=target, ledger=ledger)
+    return Groups.read(groups)
 
 
 def _keep_groups(explainer: Any, path: Path | None) -> None:
@@ -189,9 +188,9 @@ def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
     return train_forest(table)
 
 
-def _shown_texts(table: Table, method: Method) -> list[str]:
+def _shown_texts(table: Table, promise: Guarantee) -> list[str]:
     """Texts that a counterfactual shows as they stand in somebody's row."""
-    hidden = set() if method is Method.nice else set(table.schema.names("quasi") or table.schema.features)
+    hidden = set() if isinstance(promise, NoGuarantee) else set(table.schema.names("quasi") or table.schema.features)
     return [n for n in table.schema.features if n not in hidden and table.schema[n].type != "numeric"]
 
 

@@ -14,7 +14,7 @@ from countervail.core.files import read_frame
 from countervail.core.schema_file import read_schema
 
 
-class Kind(StrEnum):
+class HierarchyKind(StrEnum):
     """How values are grouped."""
 
     intervals = "intervals"
@@ -29,7 +29,7 @@ def hierarchy(
     data: Data,
     column: Annotated[str, typer.Argument(help="The column whose values are grouped.", show_default=False)],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the lines here (.csv).")] = None,
-    kind: Annotated[Kind | None, typer.Option(help="How values are grouped; default: by their type.")] = None,
+    kind: Annotated[HierarchyKind | None, typer.Option(help="How values are grouped; default: by their type.")] = None,
     widths: Annotated[str | None, typer.Option(help="Of intervals, smallest first: 5,10,20.")] = None,
     parts: Annotated[int, typer.Option(help="Number of quantile groups.", min=2)] = 8,
     lengths: Annotated[str | None, typer.Option(help="Characters that prefixes keep, largest first: 3,2.")] = None,

@@ -79,14 +79,14 @@ def recommend(
 
     Example: `countervail recommend people.csv --schema people.toml --priority correctness --epsilon 1 -o choice.html`
     """
-    from countervail.study import PUBLISHED, SOUND, Plan, run
+    from countervail.study import StudyPlan, as_published, run, sound
     from countervail.study import recommend as choose
 
     check_ending(output, ENDINGS, data, schema, model)
     rows = Table.read(data, schema)
-    plan = Plan(
+    plan = StudyPlan(
         {data.name: rows},
-        ("nice", *SOUND, *(PUBLISHED if allow_no_guarantee else ())),
+        ("nice", *sound(), *(as_published() if allow_no_guarantee else ())),
         epsilons=tuple(epsilon or (1.0,)),
         neighbours=(neighbours,),
         seeds=tuple(range(seeds)),

@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class FigureSpread:
     """A mean with its interval, and the standard deviation."""
 
     mean: Estimate
@@ -41,12 +41,12 @@ class PrivateQuality:
     The last three look at the private table: they are audit figures for the owner, not private answers.
     """
 
-    dist_rec: Spread
-    plaus_prox: Spread
+    dist_rec: FigureSpread
+    plaus_prox: FigureSpread
     correctness: Estimate
     m0: Estimate
     m1: Estimate
-    d_min: Spread
+    d_min: FigureSpread
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
@@ -163,6 +163,6 @@ def _typed(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
     return frame.astype({n: table.frame[n].dtype for n in whole})
 
 
-def _spread(values: Floats, level: float) -> Spread:
+def _spread(values: Floats, level: float) -> FigureSpread:
     finite = values[np.isfinite(values)]
-    return Spread(mean_interval(finite, level), float(finite.std(ddof=1)) if len(finite) > 1 else float("nan"))
+    return FigureSpread(mean_interval(finite, level), float(finite.std(ddof=1)) if len(finite) > 1 else float("nan"))

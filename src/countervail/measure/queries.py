@@ -76,7 +76,7 @@ def query_error(
     if not 0 < share < 1:
         raise bad_parameter("query_error", "share", "between 0 and 1", share)
     rng = generator(random_state)
-    asked = [_Asked.of(a, original.frame[a.name]) for a in release.regions.axes]
+    asked = [_AskedColumn.of(a, original.frame[a.name]) for a in release.regions.axes]
     weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
     errors = np.empty(queries)
     for i in range(queries):
@@ -93,7 +93,7 @@ def query_error(
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Asked:
+class _AskedColumn:
     """A column to ask about: the table's values as places among `kinds` (-1: missing), and the released cells."""
 
     axis: Axis
@@ -101,7 +101,7 @@ class _Asked:
     at: NDArray[np.int64]
 
     @classmethod
-    def of(cls, axis: Axis, values: pd.Series) -> _Asked:
+    def of(cls, axis: Axis, values: pd.Series) -> _AskedColumn:
         if isinstance(axis, Range):
             numbers = values.to_numpy(dtype=float, na_value=np.nan)
             kinds, at = np.unique(numbers[np.isfinite(numbers)], return_inverse=True)

@@ -17,6 +17,7 @@ from countervail.measure.queries import query_error
 from countervail.measure.table import ncp, release_risk
 from countervail.measure.utility import Encoding, ModelUtility, model_utility
 from countervail.model.train import training_labels
+from countervail.protect.base import TableProtector
 from countervail.protect.mondrian.mondrian import Mondrian
 
 _STRAIGHT = 0.05  # a curve that stays this near to its chord has no knee
@@ -53,13 +54,13 @@ def sweep(
     table: Table,
     ks: Sequence[int],
     *,
-    protector: Mondrian | None = None,
+    protector: TableProtector | None = None,
     encoding: Encoding = "midpoint",
     test_size: float = 0.3,
     random_state: int = 0,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Anonymise at every k; loss and risk are those of the whole table.
+    """Anonymise at every k, by Mondrian or whatever protector takes one; loss and risk are those of the whole table.
 
     The model learns from a release of one part of the rows and is tested on the rest, with the same parting at every k.
 
@@ -76,14 +77,15 @@ def sweep(
     if table.schema.target is not None:
         training_labels(table, "sweep")
     # A sweep releases nothing, so that there is nothing to enter in a ledger.
-    settings = {**(Mondrian() if protector is None else protector).get_params(deep=False), "ledger": None}
+    base = Mondrian() if protector is None else protector
+    settings = {n: v for n, v in base.get_params(deep=False).items() if n != "ledger"}
     parts = table.split(test_size=test_size, random_state=random_state) if table.schema.target is not None else None
     points: list[SweepPoint] = []
     for i, k in enumerate(wanted):
         if progress is not None:
             progress(i, len(wanted))
         known = points[0].model.original if points and points[0].model is not None else None
-        points.append(_point(Mondrian(**{**settings, "k": int(k)}), table, parts, encoding, random_state, known))
+        points.append(_point(type(base)(**{**settings, "k": int(k)}), table, parts, encoding, random_state, known))
     if progress is not None:
         progress(len(wanted), len(wanted))
     knee, words = knee_of([p.k for p in points], [p.ncp for p in points])
@@ -91,7 +93,7 @@ def sweep(
 
 
 def _point(
-    protector: Mondrian,
+    protector: Any,
     table: Table,
     parts: tuple[Table, Table] | None,
     encoding: Encoding,

@@ -11,5 +11,6 @@ from countervail.protect.dp.histograms import PrivateHistograms as PrivateHistog
 from countervail.protect.dp.neighbours import PrivateNeighbours as PrivateNeighbours
 from countervail.protect.dp.noisy import NoisyCounterfactual as NoisyCounterfactual
 from countervail.protect.dp.table import DPTable as DPTable
+from countervail.protect.dp.table_explainer import DPTableExplainer as DPTableExplainer
 from countervail.protect.mondrian.mondrian import Mondrian as Mondrian
 from countervail.protect.patterns.k_common import KCommonPatterns as KCommonPatterns

@@ -13,7 +13,7 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 from countervail.protect.published.columns import Columns
 from countervail.study import tiny
-from countervail.study.mechanisms import MECHANISMS, Asked
+from countervail.study.mechanisms import mechanisms
 
 _NEIGHBOURS = 3
 _LDP = "published-ldp"
@@ -30,7 +30,7 @@ def audit_mechanism(
     Parameters
     ----------
     name : str
-        One of `MECHANISMS`.
+        One of `mechanisms()`, with an epsilon.
     epsilon : float
         What it claims.
     draws, training : int
@@ -44,12 +44,12 @@ def audit_mechanism(
     >>> audit_mechanism("published-inline", 1.0, draws=2_000).refutes(1.0)
     True
     """
-    if name not in MECHANISMS or not MECHANISMS[name].budgeted:
-        must = f"one of {[n for n, m in MECHANISMS.items() if m.budgeted]}"
-        raise bad_parameter("audit_mechanism", "name", must, name)
+    claiming = {n: m for n, m in mechanisms().items() if m.takes("epsilon")}
+    if name not in claiming:
+        raise bad_parameter("audit_mechanism", "name", f"one of {list(claiming)}", name)
     if draws < 1:
         raise bad_parameter("audit_mechanism", "draws", "a whole number of at least 1", draws)
-    if not MECHANISMS[name].draws_each and name != _LDP:
+    if not claiming[name].draws_each and name != _LDP:
         return None
     found = pair_evidence(name, epsilon, draws=draws, training=training, alpha=alpha)
     return max(found.values(), key=lambda e: e.epsilon)
@@ -72,7 +72,7 @@ def _outcomes(name: str, epsilon: float, table: Table, n: int) -> tiny.Ints:
     """n answers to the same person as numbers."""
     if name == _LDP:
         return _noisy_record(epsilon, table, n)
-    made = MECHANISMS[name].make(Asked(epsilon, _NEIGHBOURS))
+    made = mechanisms()[name].make(epsilon, _NEIGHBOURS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # that nothing is promised is what is shown here
         answers = made.fit(table, tiny.scores).explain(tiny.asker(n))

@@ -9,7 +9,7 @@ from typing import Any
 
 from countervail.core.errors import RefusedError, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
-from countervail.study.mechanisms import MECHANISMS, OPEN, Asked
+from countervail.study.mechanisms import OPEN, mechanisms
 from countervail.study.result import Row, Study
 
 PRIORITIES: dict[str, str] = {
@@ -93,7 +93,7 @@ def total_epsilon(row: Row, answers: int) -> float:
     """What so many answers cost together; without a guarantee, without bound."""
     if not row.proven or row.epsilon is None:
         return math.inf
-    promise = MECHANISMS[row.mechanism].guarantee(Asked(row.epsilon, row.neighbours or 20)).over(answers)
+    promise = mechanisms()[row.mechanism].make(row.epsilon, row.neighbours).guarantee().over(answers)
     return promise.total if isinstance(promise, DifferentialPrivacy) else math.inf
 
 
@@ -135,8 +135,10 @@ def _sentence(best: Row, priority: str, plain: Row | None, as_good: Sequence[str
         + (_beside(plain) if plain is not None else "")
         + ".",
     ]
-    if best.proven:
+    if best.proven and math.isfinite(total):
         parts.append(f"{answers:,} answers cost epsilon {total:g} together.")
+    elif best.proven:
+        parts.append(f"Its promise is no epsilon: {best.guarantee}")
     else:
         parts.append("It has no privacy guarantee.")
     if best.audited is not None and best.epsilon is not None:

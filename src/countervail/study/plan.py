@@ -10,7 +10,7 @@ from typing import Any
 from countervail.core.errors import bad_parameter
 from countervail.core.table import Table
 from countervail.model.paper import KINDS, PAPER_MODELS
-from countervail.study.mechanisms import MECHANISMS, OPEN, SOUND
+from countervail.study.mechanisms import OPEN, mechanisms, sound
 
 GIVEN = "given"  # the name of a model that came with the plan
 
@@ -32,7 +32,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Plan:
+class StudyPlan:
     """Mechanisms x epsilons x neighbours x models x tables x seeds.
 
     Parameters
@@ -40,7 +40,7 @@ class Plan:
     tables : mapping of str to Table
         The data; private mechanisms need declared domains.
     mechanisms : sequence of str
-        Names out of `MECHANISMS`; by default plain NICE and all that keep a promise.
+        Names out of `mechanisms()`; by default plain NICE and all that keep a promise.
     epsilons, neighbours : sequences
         Settings of the mechanisms that have them.
     models : sequence of str
@@ -62,15 +62,15 @@ class Plan:
 
     Examples
     --------
-    >>> from countervail.study import Plan
+    >>> from countervail.study import StudyPlan
     >>> from countervail.testing import small_table
-    >>> plan = Plan({"small": small_table()}, ("nice", "private-neighbours"), epsilons=(0.1, 1.0), seeds=(0, 1))
+    >>> plan = StudyPlan({"small": small_table()}, ("nice", "private-neighbours"), epsilons=(0.1, 1.0), seeds=(0, 1))
     >>> len(plan.cells())
     6
     """
 
     tables: Mapping[str, Table]
-    mechanisms: Sequence[str] = (OPEN, *SOUND)
+    mechanisms: Sequence[str] = field(default_factory=lambda: (OPEN, *sound()))
     epsilons: Sequence[float] = (0.1, 1.0, 5.0, 10.0)
     neighbours: Sequence[int] = (20,)
     models: Sequence[str] = ("forest",)
@@ -84,24 +84,26 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.tables or not all(isinstance(t, Table) for t in self.tables.values()):
-            raise bad_parameter("Plan", "tables", "a mapping of names to Tables", type(self.tables).__name__)
+            raise bad_parameter("StudyPlan", "tables", "a mapping of names to Tables", type(self.tables).__name__)
         for name, values, known in (
-            ("mechanisms", self.mechanisms, list(MECHANISMS)),
+            ("mechanisms", self.mechanisms, list(mechanisms())),
             ("models", self.models, list(KINDS)),
             ("missing", self.missing, list(self.tables)),
         ):
             if isinstance(values, str) or (unknown := [v for v in values if v not in known]):
                 raise bad_parameter(
-                    "Plan", name, f"a list out of {known}", values if isinstance(values, str) else unknown
+                    "StudyPlan", name, f"a list out of {known}", values if isinstance(values, str) else unknown
                 )
         for name in ("mechanisms", "models", "seeds", "epsilons", "neighbours"):
             if not len(getattr(self, name)) or len(set(getattr(self, name))) < len(getattr(self, name)):
-                raise bad_parameter("Plan", name, "a list of one or more different values", list(getattr(self, name)))
+                raise bad_parameter(
+                    "StudyPlan", name, "a list of one or more different values", list(getattr(self, name))
+                )
         if not all(e > 0 for e in self.epsilons):
-            raise bad_parameter("Plan", "epsilons", "numbers above 0", list(self.epsilons))
+            raise bad_parameter("StudyPlan", "epsilons", "numbers above 0", list(self.epsilons))
         for name, least in (("people", 1), ("runs", 1), ("audit_draws", 0)):
             if int(getattr(self, name)) < least:
-                raise bad_parameter("Plan", name, f"a whole number of at least {least}", getattr(self, name))
+                raise bad_parameter("StudyPlan", name, f"a whole number of at least {least}", getattr(self, name))
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -110,13 +112,17 @@ class Plan:
 
     def cells(self) -> tuple[Cell, ...]:
         """Every combination that makes sense."""
-        found = []
+        known, found = mechanisms(), []
         for table, model, seed, name in product(self.tables, self.model_names, self.seeds, self.mechanisms):
-            mechanism = MECHANISMS[name]
-            epsilons: Sequence[float | None] = self.epsilons if mechanism.budgeted else (None,)
-            neighbours: Sequence[int | None] = self.neighbours if mechanism.neighbours else (None,)
+            epsilons: Sequence[float | None] = self.epsilons if known[name].takes("epsilon") else (None,)
+            neighbours: Sequence[int | None] = self.neighbours if known[name].takes("neighbours") else (None,)
             found += [Cell(table, model, seed, name, e, k) for e, k in product(epsilons, neighbours)]
         return tuple(found)
+
+    def made(self, cell: Cell) -> Any:
+        """The mechanism of a cell, ready to be fitted."""
+        missing = tuple(sorted(self.missing.get(cell.table, ())))
+        return mechanisms()[cell.mechanism].make(cell.epsilon, cell.neighbours, missing, self.target)
 
     def settings_for(self, table: str) -> str:
         """The data set of the paper whose model settings fit."""

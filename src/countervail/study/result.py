@@ -13,9 +13,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.stats import Estimate, clopper_pearson
-from countervail.measure.private import AnswerFigures, Spread
-from countervail.study.mechanisms import MECHANISMS, Asked
-from countervail.study.plan import Cell, Plan
+from countervail.measure.private import AnswerFigures, FigureSpread
+from countervail.study.mechanisms import mechanisms
+from countervail.study.plan import Cell, StudyPlan
 
 Floats = NDArray[np.float64]
 SHARES = ("correctness", "m0", "m1")
@@ -119,7 +119,7 @@ class Row:
     neighbours: int | None
     proven: bool
     guarantee: str
-    figures: Mapping[str, Spread]
+    figures: Mapping[str, FigureSpread]
     people: int
     answers: int
     asked: int
@@ -138,7 +138,7 @@ class Row:
 class Study:
     """Finished cells and the plan they belong to. M0, M1 and d_min look at the private table: for its owner only."""
 
-    plan: Plan
+    plan: StudyPlan
     results: Mapping[Cell, CellResult]
     audits: Mapping[tuple[str, float], float] = field(default_factory=dict)
 
@@ -157,10 +157,10 @@ class Study:
 
     def _row(self, key: tuple[Any, ...], found: Sequence[CellResult]) -> Row:
         table, model, name, epsilon, neighbours = key
-        mechanism = MECHANISMS[name]
-        asked = Asked(epsilon or 1.0, neighbours or 20, tuple(self.plan.missing.get(table, ())), self.plan.target)
+        mechanism = mechanisms()[name]
+        missing = tuple(self.plan.missing.get(table, ()))
         pooled = {n: _sum([r.moments[n] for r in found]) for n in FIGURES}
-        figures = {n: Spread(m.estimate(share=n in SHARES), m.deviation()) for n, m in pooled.items()}
+        figures = {n: FigureSpread(m.estimate(share=n in SHARES), m.deviation()) for n, m in pooled.items()}
         return Row(
             table,
             model,
@@ -168,7 +168,7 @@ class Study:
             epsilon,
             neighbours,
             mechanism.proven,
-            str(mechanism.guarantee(asked)),
+            str(mechanism.make(epsilon, neighbours, missing, self.plan.target).guarantee()),
             figures,
             pooled["dist_rec"].people,
             pooled["dist_rec"].answers,

@@ -20,25 +20,25 @@ from countervail.model.decision import Decision
 from countervail.model.paper import train_paper_model
 from countervail.model.train import training_labels
 from countervail.study.audit import audit_mechanism
-from countervail.study.mechanisms import MECHANISMS, Asked
-from countervail.study.plan import Cell, Plan
+from countervail.study.mechanisms import mechanisms
+from countervail.study.plan import Cell, StudyPlan
 from countervail.study.remember import Remembered
 from countervail.study.result import CellResult, Study
-from countervail.study.store import Store, cell_keys
+from countervail.study.store import CellFolder, cell_keys
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Block:
     """Cells that share a table, a model and a seed."""
 
-    plan: Plan
+    plan: StudyPlan
     cells: tuple[Cell, ...]
-    store: Store | None
+    store: CellFolder | None
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Setting:
+class _Shared:
     """What the cells of a block have in common."""
 
     train: Table
@@ -47,12 +47,14 @@ class _Setting:
     accuracy: float
 
 
-def run(plan: Plan, *, store: str | Path | None = None, n_jobs: int = 1, progress: Progress | None = None) -> Study:
+def run(
+    plan: StudyPlan, *, store: str | Path | None = None, n_jobs: int = 1, progress: Progress | None = None
+) -> Study:
     """Run what is not finished yet.
 
     Parameters
     ----------
-    plan : Plan
+    plan : StudyPlan
         What to compare.
     store : path, optional
         A folder for finished cells. A run that is interrupted goes on where it stopped; cells are found again as long
@@ -64,16 +66,16 @@ def run(plan: Plan, *, store: str | Path | None = None, n_jobs: int = 1, progres
 
     Examples
     --------
-    >>> from countervail.study import Plan, run
+    >>> from countervail.study import StudyPlan, run
     >>> from countervail.testing import small_table
-    >>> plan = Plan({"small": small_table(200)}, ("nice",), seeds=(0,), people=10)
+    >>> plan = StudyPlan({"small": small_table(200)}, ("nice",), seeds=(0,), people=10)
     >>> study = run(plan)
     >>> study.rows()[0].figures["correctness"].mean.value
     1.0
     """
-    if not isinstance(plan, Plan):
-        raise bad_parameter("run", "plan", "a Plan", type(plan).__name__)
-    kept = Store.open(store) if store is not None else None
+    if not isinstance(plan, StudyPlan):
+        raise bad_parameter("run", "plan", "a StudyPlan", type(plan).__name__)
+    kept = CellFolder.open(store) if store is not None else None
     keys = cell_keys(kept, plan) if kept is not None else {}
     done = {c: r for c, k in keys.items() if kept is not None and (r := kept.result(k)) is not None}
     every = plan.cells()
@@ -89,7 +91,9 @@ def run(plan: Plan, *, store: str | Path | None = None, n_jobs: int = 1, progres
     return Study(plan, done, audits)
 
 
-def _blocks(plan: Plan, todo: Sequence[Cell], store: Store | None, keys: dict[Cell, str], n_jobs: int) -> list[_Block]:
+def _blocks(
+    plan: StudyPlan, todo: Sequence[Cell], store: CellFolder | None, keys: dict[Cell, str], n_jobs: int
+) -> list[_Block]:
     groups: dict[tuple[str, str, int], list[Cell]] = {}
     for cell in todo:
         groups.setdefault((cell.table, cell.model, cell.seed), []).append(cell)
@@ -123,7 +127,7 @@ def _run_block(block: _Block) -> Iterator[tuple[Cell, CellResult]]:
         yield cell, result
 
 
-def _setting(plan: Plan, cell: Cell) -> _Setting:
+def _setting(plan: StudyPlan, cell: Cell) -> _Shared:
     """70% of the rows for the mechanism, 20% to see how good the model is, and people out of the last 10%."""
     table = plan.tables[cell.table]
     training_labels(table, "run")
@@ -143,14 +147,12 @@ def _setting(plan: Plan, cell: Cell) -> _Setting:
         people = people[~np.isin(decision.decide(people), good)]
     if people.empty:
         raise SchemaError(f"Nobody of the table '{cell.table}' is left to ask: the model refuses none of them.")
-    return _Setting(train, model, people.iloc[: plan.people].reset_index(drop=True), float(right.mean()))
+    return _Shared(train, model, people.iloc[: plan.people].reset_index(drop=True), float(right.mean()))
 
 
-def _run_cell(plan: Plan, cell: Cell, setting: _Setting) -> CellResult:
-    mechanism = MECHANISMS[cell.mechanism]
-    missing = tuple(plan.missing.get(cell.table, ()))
-    made = mechanism.make(Asked(cell.epsilon or 1.0, cell.neighbours or 20, missing, plan.target))
-    runs = plan.runs if mechanism.draws_each else 1
+def _run_cell(plan: StudyPlan, cell: Cell, setting: _Shared) -> CellResult:
+    made = plan.made(cell)
+    runs = plan.runs if mechanisms()[cell.mechanism].draws_each else 1
     person = np.repeat(np.arange(len(setting.people)), runs)
     start = time.perf_counter()
     with warnings.catch_warnings():
@@ -161,11 +163,12 @@ def _run_cell(plan: Plan, cell: Cell, setting: _Setting) -> CellResult:
     return CellResult.of(figures, person[figures.row], len(person), setting.accuracy, seconds)
 
 
-def _audits(plan: Plan, store: Store | None) -> dict[tuple[str, float], float]:
+def _audits(plan: StudyPlan, store: CellFolder | None) -> dict[tuple[str, float], float]:
     """The epsilon of each mechanism and claim, measured from outside."""
     found: dict[tuple[str, float], float] = {}
+    known_as = mechanisms()
     for name in plan.mechanisms:
-        for epsilon in plan.epsilons if MECHANISMS[name].budgeted else ():
+        for epsilon in plan.epsilons if known_as[name].takes("epsilon") else ():
             key = store.key("audit", name, float(epsilon), plan.audit_draws) if store is not None else ""
             known = store.read(key) if store is not None else None
             if known is None:

@@ -16,8 +16,7 @@ import pandas as pd
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files import write_text
 from countervail.core.table import Table
-from countervail.study.mechanisms import MECHANISMS, Asked
-from countervail.study.plan import Cell, Plan
+from countervail.study.plan import Cell, StudyPlan
 from countervail.study.result import CellResult
 
 _VERSION = 1
@@ -25,7 +24,7 @@ _HEAD = "study.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class CellFolder:
     """A folder of finished cells. Names of files are keyed with a salt of the folder: they tell nothing of the rows."""
 
     folder: Path
@@ -70,23 +69,21 @@ class Store:
         self.write(key, {"cell": cell.to_dict(), "result": result.to_dict()})
 
 
-def cell_keys(store: Store, plan: Plan) -> dict[Cell, str]:
+def cell_keys(store: CellFolder, plan: StudyPlan) -> dict[Cell, str]:
     """The name of each cell: it changes with the rows, the schema, the model, all settings, and what mechanisms do."""
     prints = {name: _print_of(table, plan) for name, table in plan.tables.items()}
     common = {n: getattr(plan, n) for n in ("people", "runs", "target")}
     return {c: store.key(c.to_dict(), common, prints[c.table], _made(c, plan)) for c in plan.cells()}
 
 
-def _made(cell: Cell, plan: Plan) -> dict[str, Any]:
+def _made(cell: Cell, plan: StudyPlan) -> dict[str, Any]:
     """The parameters of a cell's mechanism, those by default included: a later version may have others."""
-    missing = tuple(sorted(plan.missing.get(cell.table, ())))
-    asked = Asked(cell.epsilon or 1.0, cell.neighbours or 20, missing, plan.target)
-    made = MECHANISMS[cell.mechanism].make(asked)
+    made = plan.made(cell)
     params: dict[str, Any] = made.get_params(deep=False)
     return {"version": version("countervail"), "kind": type(made).__name__, **params}
 
 
-def _print_of(table: Table, plan: Plan) -> str:
+def _print_of(table: Table, plan: StudyPlan) -> str:
     """A digest of the rows, the schema and a given model's decisions; it is only ever used under the store's key."""
     digest = hashlib.sha256(repr(table.schema).encode())
     digest.update(np.asarray(pd.util.hash_pandas_object(table.frame, index=False)).tobytes())

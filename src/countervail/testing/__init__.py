@@ -2,6 +2,8 @@
 
 from countervail.testing.attacks import attack_checks as attack_checks
 from countervail.testing.audit import audit_epsilon as audit_epsilon
+from countervail.testing.contracts import Contract as Contract
+from countervail.testing.contracts import contracts as contracts
 from countervail.testing.explainers import explainer_checks as explainer_checks
 from countervail.testing.protectors import protector_checks as protector_checks
 from countervail.testing.tables import small_model as small_model

@@ -16,6 +16,7 @@ from countervail.core.guarantee import NoGuarantee
 from countervail.core.table import Table
 from countervail.explain.base import Explainer as PlainExplainer
 from countervail.protect.base import ExplanationProtector
+from countervail.registry import fact
 from countervail.testing.tables import small_model, small_table
 
 Explainer = PlainExplainer | ExplanationProtector
@@ -33,10 +34,12 @@ def explainer_checks(explainer: Explainer) -> Iterator[Check]:
     yield check_guarantee_ignores_the_data
     yield check_guarantee_survives_refutation
     yield check_answers_have_a_wanted_decision
+    yield check_plain_answers_unless_it_says_regions
     if _draws_noise(explainer):
         yield check_same_seed_same_answers
         yield check_no_seed_differs
         yield check_seeded_says_so
+        yield check_a_kept_draw_answers_alike
     else:
         yield check_batch_equals_single
         yield check_same_table_same_answers
@@ -123,6 +126,20 @@ def check_answers_have_a_wanted_decision(e: Explainer) -> None:
     raise AssertionError("No row was answered.")
 
 
+def check_plain_answers_unless_it_says_regions(e: Explainer) -> None:
+    """Ranges and sets leave only where the class says so: studies measure plain rows."""
+    cells = _answers(e).counterfactuals.astype(object).to_numpy().ravel()
+    assert fact(type(e), "gives_regions") or not any(isinstance(c, (pd.Interval, frozenset)) for c in cells)
+
+
+def check_a_kept_draw_answers_alike(e: Explainer) -> None:
+    """Whoever says that the noise is drawn at fit gives the same answers again; the others draw anew."""
+    fitted, rows = clone(e).set_params(random_state=None).fit(small_table(), small_model), small_table(12, seed=1)
+    first = fitted.explain(rows).to_json()
+    again = [fitted.explain(rows).to_json() == first for _ in range(20)]
+    assert all(again) if fact(type(e), "keeps_draw") else not all(again)
+
+
 def check_batch_equals_single(e: Explainer) -> None:
     """A row gets the same answer alone as in a batch."""
     rows = small_table(8, seed=1).features
@@ -188,7 +205,7 @@ def _answers(e: Explainer, table: Table | None = None, rows: Table | None = None
 
 
 def _draws_noise(e: Explainer) -> bool:
-    return bool(getattr(e, "draws_noise", False))
+    return bool(fact(type(e), "draws_noise"))
 
 
 def _seeded(e: Explainer) -> Explainer:

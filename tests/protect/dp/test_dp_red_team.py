@@ -15,6 +15,7 @@ EXPLAINERS = [
     cv.PrivateNeighbours(1.0, neighbours=3),
     cv.NoisyCounterfactual(1.0),
     cv.PrivateHistograms(1.0),
+    cv.DPTableExplainer(1.0),
 ]
 
 

@@ -100,6 +100,8 @@ class CFK(RegionProtector):
     """
 
     name: ClassVar[str] = "cfk"
+    gives_regions: ClassVar[bool] = True
+    variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"search": "exact"}, {"search": "grasp"})
 
     def __init__(
         self,

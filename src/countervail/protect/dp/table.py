@@ -77,6 +77,7 @@ class DPTable(TableProtector):
     table_: Table | None
     keeps_rows: ClassVar[bool] = False
     draws_noise: ClassVar[bool] = True
+    rows_are: ClassVar[str] = "noisy rows"
 
     def __init__(
         self,
@@ -156,6 +157,10 @@ class DPTable(TableProtector):
             caveats=(*answers.caveats, *self._caveats()),
             audit=self.table_,
         )
+
+    def has_scores(self, model: Any) -> bool:
+        """Whether the model scores its decisions, as some explainers need."""
+        return bool(self._public(model).decision.has_scores)
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -100,6 +100,7 @@ class Mondrian(ClassProtector):
     """
 
     name: ClassVar[str] = "mondrian"
+    variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"l": 3, "sensitive": "illness"})
 
     def __init__(
         self,

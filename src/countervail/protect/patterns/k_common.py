@@ -66,6 +66,7 @@ class KCommonPatterns(TableProtector):
 
     name: ClassVar[str] = "k-common"
     keeps_rows: ClassVar[bool] = False
+    rows_are: ClassVar[str] = "patterns"
 
     def __init__(
         self,

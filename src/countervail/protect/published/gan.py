@@ -69,6 +69,8 @@ class DPGAN(PublishedExplainer):
     """
 
     name: ClassVar[str] = "published-dpgan"
+    keeps_draw: ClassVar[bool] = True
+    extra: ClassVar[str | None] = "gan"
     why: ClassVar[str] = (
         "the (epsilon, delta) of its training is the accountant's word for ideal noise, which was drawn in floating "
         "point by an ordinary generator, and is not proven here"

@@ -55,6 +55,7 @@ class LDP(PublishedExplainer):
     """
 
     name: ClassVar[str] = "published-ldp"
+    keeps_draw: ClassVar[bool] = True
     why: ClassVar[str] = (
         "the noise is scaled by ranges read off the records, and its randomised response keeps the truth more often "
         "than epsilon allows (by ln(m - 1) for m values)"
