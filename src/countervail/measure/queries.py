@@ -160,7 +160,7 @@ def column_shifts(release: Release, *, table: Table | None = None) -> tuple[Colu
 
 
 def _changed_columns(release: Release, table: Table, owner: str) -> tuple[tuple[Axis, ...], Floats]:
-    """Generalised columns by class, with the rows of each; without classes, as in a noisy table, all features by row."""
+    """Generalised columns by class, with the rows of each; in a noisy table, without classes, all features by row."""
     if release.regions.axes:
         return release.regions.axes, np.bincount(release.groups, minlength=len(release.regions)).astype(float)
     shown = [n for n in table.schema.features if n in release.others.columns]
