@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import joblib
@@ -217,7 +218,7 @@ ERRORS = {
     "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "'folder.html' is a folder"),
     "query of text": (lambda f, b: asked(f, b, "text.csv"), "'age' is declared numeric"),
     "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: ['age']"),
-    "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to CFK"),
+    "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to explain"),
     "query too wide": (lambda f, b: asked(f, b, "extra.csv"), "does not declare: ['shoe']"),
     "query too short": (lambda f, b: asked(f, b, "short.csv"), "lack these columns of the table: ['age']"),
 }
@@ -233,6 +234,32 @@ def test_an_error_is_one_line_that_names_the_fault_and_nobody(run, folder, bad, 
     assert len(last) == 1 and last[0].startswith("countervail: ") and words in last[0]
     assert SECRET not in err and "Traceback" not in err
     assert sorted(bad.rglob("*")) == before
+
+
+@pytest.mark.parametrize("rows", ["text", "hole", "unseen", "extra", "short"])
+@pytest.mark.parametrize("method", ["cfk", "nice", "private-neighbours", "dp-table"])
+def test_wrong_rows_are_refused_before_anything_is_fitted(run, folder, bad, monkeypatch, rows, method):
+    def fit(*_, **__):
+        raise AssertionError("nothing is to be trained or fitted for rows that are refused")
+
+    for place in ("model.train_forest", "NICE.fit", "CFK.fit", "PrivateNeighbours.fit", "DPTable.fit"):
+        monkeypatch.setattr(f"countervail.{place}", fit)
+    public = cv.load("german_credit").schema
+    columns = [public[n] for n in public.names()]
+    domains = {c.name: _values(c.name) for c in columns if c.role != "target"}
+    schema = folder / "people.toml" if method in ("cfk", "nice") else bad / "public.toml"
+    write_schema(
+        cv.Schema(tuple(replace(c, domain=domains.get(c.name)) for c in columns), ("good",)), bad / "public.toml"
+    )
+    code, out, err = run("explain", folder / "people.csv", "-s", schema, "-r", bad / f"{rows}.csv", "--method", method)
+    assert code == 2 and out == ""
+    assert "Traceback" not in err and SECRET not in err
+
+
+def _values(name):
+    column = cv.load("german_credit").frame[name]
+    numeric = pd.api.types.is_numeric_dtype(column)
+    return (0, 100_000) if numeric else tuple(sorted(column.dropna().unique()))
 
 
 def test_a_wrong_option_is_refused_as_usual(run, folder):

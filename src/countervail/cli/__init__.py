@@ -15,6 +15,7 @@ from countervail.cli.dit import dit
 from countervail.cli.explain import explain
 from countervail.cli.hierarchy import hierarchy
 from countervail.cli.ledger import ledger
+from countervail.cli.proof import proof
 from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit):
+for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof):
     app.command()(command)
 app.add_typer(ledger)
 

@@ -27,6 +27,7 @@ from countervail.cli._common import (
     say_json,
 )
 from countervail.cli._private import PRIVATE, check_private, meaning, private_explainer
+from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files import read_frame, write_frame, write_text
@@ -121,9 +122,10 @@ def explain(
     for line in warned:
         err.print(line, markup=False)
     table = Table.read(data, schema)
+    queries = None if rows is None else _asked(rows, table, private)
     decide = _model(model, table, allow_pickle)
     aim = _target(target, _public_labels(table, decide) if private else table.target.dropna().unique())
-    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide, aim)
+    queries = _refused(table, decide, aim) if queries is None else queries
     made = (
         private_explainer(method.value, epsilon, neighbours, missing or [], aim, counted)
         if private
@@ -144,6 +146,16 @@ def explain(
     shown = [] if private else pointing(table.frame, _shown_texts(table, method))
     for line in (str(answers.guarantee), *meaning(answers.guarantee), *([pointing_note(shown)] if shown else [])):
         err.print(line, markup=False)
+
+
+def _asked(path: Path, table: Table, private: bool) -> Any:
+    """The people who ask, checked before anything is trained or fitted."""
+    frame = read_frame(path, table.schema)
+    if private:
+        check_declared(frame, table.schema, "explain")
+    else:
+        require_numbers(conform_rows(frame, table, "explain"), table.schema, "explain", "rows")
+    return frame
 
 
 def _explainer(
