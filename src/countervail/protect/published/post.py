@@ -74,7 +74,7 @@ class LaplaceNoise(PostExplainer):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.3, Algorithm 2.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.3, Algorithm 2.
 
     Examples
     --------
@@ -150,7 +150,7 @@ class NoisyMax(_Frequencies):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.3.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.3.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class FeatureExponential(_Frequencies):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.3.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.3.
 
     Examples
     --------
