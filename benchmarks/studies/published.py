@@ -20,8 +20,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed"), str(Path(__file__).parent)]
 
-from _reported_private_counterfactuals import EPSILONS, FIGURES, NEIGHBOURS, REPORTED  # noqa: E402
 from _record import parse, write, writes  # noqa: E402
+from _reported_private_counterfactuals import EPSILONS, FIGURES, NEIGHBOURS, REPORTED  # noqa: E402
 
 import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
