@@ -17,7 +17,7 @@ from _dit_sets import adult, adult_settings, basic, internet, internet_settings
 from _record import parse, provenance, write, writes
 
 import countervail as cv
-from countervail.report.differential import cdf_picture
+from countervail.report.differential_page import cdf_picture
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "dit_study.json"

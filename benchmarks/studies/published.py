@@ -210,7 +210,7 @@ def measured(plan: Plan, store: Path, what: str) -> Study:
 
 def draw(name: str, study: Study) -> None:
     """Trade-off pictures, with the inline mechanism at its largest number of neighbours."""
-    from countervail.report.compared import pictures
+    from countervail.report.compared_page import pictures
 
     shown = [r for r in study.rows() if r.neighbours in (None, max(NEIGHBOURS)) and r.mechanism not in READINGS]
     for number, (label, svg) in enumerate(pictures(shown)):

@@ -269,9 +269,9 @@ def test_a_wrong_option_is_refused_as_usual(run, folder):
 
 def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
     from countervail.model import train_forest
-    from countervail.report import demo
+    from countervail.report import demo_page
 
-    monkeypatch.setattr(demo, "train_forest", lambda table: train_forest(table, trees=5))
+    monkeypatch.setattr(demo_page, "train_forest", lambda table: train_forest(table, trees=5))
     code, out, _ = run("demo", "-o", tmp_path / "demo")
     assert code == 0 and "A random forest trained on 600 people refuses" in out and "10-anonymity" in out
     assert out.count("  If ") == 5

@@ -38,7 +38,7 @@ from countervail.measure.risk import Offender, Risk
 from countervail.measure.sweep import Sweep, SweepPoint
 from countervail.measure.table import ReleaseRisk
 from countervail.measure.utility import ModelUtility
-from countervail.report.demo import DemoSummary, Variant
+from countervail.report.demo_page import DemoSummary, Variant
 from countervail.study import Plan, Study
 from countervail.study.choose import Recommendation
 from countervail.study.plan import Cell

@@ -245,7 +245,7 @@ def _write(answers: Explanations, path: Path) -> None:
         write_text(answers.to_text() + "\n", path)
     elif path.suffix == ".html":
         from countervail.report import write_page
-        from countervail.report.explained import explained_page
+        from countervail.report.explained_page import explained_page
 
         write_page(explained_page(answers), path)
     else:

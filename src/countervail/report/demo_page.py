@@ -18,7 +18,7 @@ from countervail.data.load import load
 from countervail.explain.nice import NICE
 from countervail.model.train import train_forest
 from countervail.protect import CFK
-from countervail.report.explained import STRIP_CAPTION
+from countervail.report.explained_page import STRIP_CAPTION
 from countervail.report.figures import histograms
 from countervail.report.page import Fact, Page, Section
 from countervail.report.strips import region_strip
