@@ -7,19 +7,11 @@ would state in its conditions.
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import subprocess
-from importlib.metadata import version
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-import countervail as cv
-from countervail.data.registry import REGISTERED, find
+import _record  # scripts put benchmarks/speed on the path
 
-ROOT = Path(__file__).resolve().parents[1]
-_PACKAGES = ("countervail", "numpy", "pandas", "scikit-learn", "numba", "opendp")
+import countervail as cv
 
 DROPPED = ("fnlwgt", "education-num", "capital-loss")
 _BOUNDS: dict[str, dict[str, tuple[float, ...]]] = {
@@ -45,19 +37,4 @@ def load_declared(name: str) -> tuple[cv.Table, tuple[str, ...]]:
 
 def provenance(seed: int | None, *sets: str) -> dict[str, Any]:
     """Commit, seed, versions and data hashes; ask before the run, which takes minutes."""
-    return {
-        "commit": _git("rev-parse", "HEAD"),
-        "uncommitted_changes": bool(_git("status", "--porcelain", "--", "src")),
-        "seed": seed,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
-        "data_sha256": {name: _hash(name) for name in sets},
-    }
-
-
-def _hash(name: str) -> str:
-    held = find(name) if name in REGISTERED else files("countervail.data") / "bundled" / f"{name}.csv.gz"
-    return hashlib.sha256(held.read_bytes()).hexdigest()
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    return _record.provenance(sets, seed, "opendp")

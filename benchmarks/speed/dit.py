@@ -7,7 +7,7 @@ scikit-learn's BernoulliNB on the rows with text labels, twice. The general path
 
 from __future__ import annotations
 
-import json
+import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from _dit_sets import ADULT, adult, adult_settings
-from _record import provenance
+from _record import parse, provenance, write
 from sklearn.naive_bayes import BernoulliNB
 
 import countervail as cv
@@ -57,52 +57,55 @@ def naive(protector: cv.published.BasicMondrian, table: cv.Table, rows: list[int
 
 def main() -> None:
     """Measure, compare, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    chosen = parse(parser, RESULTS, quick="500 rows of Adult, a handful of people")
     about = provenance(["adult"], 0)
-    table, whole, common = adult(10_000, 0), adult(None, 0), adult_settings()
+    rows, all_rows, people, slowly = (500, 1000, 4, 1) if chosen.quick else (10_000, None, GENERAL, NAIVE)
+    table, whole, common = adult(rows, 0), adult(all_rows, 0), adult_settings()
     settings = [{"k": k} for k in KS] + [{"k": 1, "l": x, "diversity": "frequency"} for x in LS]
     small = table.take(np.arange(200))
     for given in (settings[0], settings[-1]):
         cv.DifferentialInferenceTest(cv.published.BasicMondrian(**given, **common), beside=0).run(small)
-    rows = []
+    found_fast = []
     for given in settings:
         test = cv.DifferentialInferenceTest(cv.published.BasicMondrian(**given, **common), beside=0, path="fast")
         cpu, clock, result = timed(lambda test=test: test.run(table))
         cpu_all, clock_all, _ = timed(lambda test=test: test.run(whole), 2)
         figures = {"cpu_10000": cpu, "clock_10000": clock, "cpu_45222": cpu_all, "clock_45222": clock_all}
-        rows.append({**given, **figures, "mean": result.mean})
-        print(f"{given!s:<45} 10,000 rows {cpu:.3f} s   45,222 rows {cpu_all:.3f} s (processor)")
+        found_fast.append({**given, **figures, "mean": result.mean})
+        print(f"{given!s:<45} {len(table):,} rows {cpu:.3f} s   {len(whole):,} rows {cpu_all:.3f} s (processor)")
     five = cv.published.BasicMondrian(k=5, **common)
     fast_cpu, fast_clock, fast = timed(lambda: cv.DifferentialInferenceTest(five, beside=0).run(table))
     speeds = {}
     for jobs in (1, 2):
-        test = cv.DifferentialInferenceTest(five, beside=0, path="general", n_records=GENERAL, n_jobs=jobs)
+        test = cv.DifferentialInferenceTest(five, beside=0, path="general", n_records=people, n_jobs=jobs)
         test.run(small)
         _, clock, general = timed(lambda test=test: test.run(table), 2)
-        speeds[jobs] = GENERAL / clock
+        speeds[jobs] = people / clock
         print(f"general path, {jobs} process(es): {speeds[jobs]:.1f} people per second")
     found = dict(zip(fast.rows.tolist(), fast.d_pp.tolist()))
     gap = max(abs(found[i] - d) for i, d in zip(general.rows.tolist(), general.d_pp.tolist()))
-    cpu, clock, slow = timed(lambda: naive(five, table, general.rows[:NAIVE].tolist()), 1)
+    cpu, clock, slow = timed(lambda: naive(five, table, general.rows[:slowly].tolist()), 1)
     naive_gap = max(abs(found[i] - d) for i, d in zip(general.rows.tolist(), slow))
     fast_speed = len(table) / fast_clock
     ratios = {"fast_to_general_one_process": fast_speed / speeds[1], "fast_to_general": fast_speed / speeds[2]}
-    ratios["fast_to_naive"] = fast_speed / (NAIVE / clock)
-    ratios["general_one_process_to_naive"] = speeds[1] / (NAIVE / clock)
+    ratios["fast_to_naive"] = fast_speed / (slowly / clock)
+    ratios["general_one_process_to_naive"] = speeds[1] / (slowly / clock)
     for name, value in ratios.items():
         print(f"{name}: {value:,.0f}x")
     print(f"largest difference to the general path {gap:.1e}, to naive re-running {naive_gap:.1e}")
     out = {
         **about,
-        "fast": rows,
+        "fast": found_fast,
         "fast_people_per_second": fast_speed,
         "fast_cpu": fast_cpu,
         "general_people_per_second": {str(j): s for j, s in speeds.items()},
-        "naive_people_per_second": NAIVE / clock,
+        "naive_people_per_second": slowly / clock,
         "ratios": ratios,
         "largest_difference": {"general": gap, "naive": naive_gap},
-        "n": {"general": GENERAL, "naive": NAIVE},
+        "n": {"general": people, "naive": slowly},
     }
-    RESULTS.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    write(chosen, out)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from threadpoolctl import threadpool_limits
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from _record import parse, write  # noqa: E402
+
 import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
 from countervail.core.rng import Words, generator  # noqa: E402
@@ -150,8 +152,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
+    given = parse(parser, RESULTS, quick="a handful of explanations, one repeat")
+    if given.quick:
+        given.queries, given.repeats = 5, 1
     results: dict[str, Any] = provenance(SEED, "adult")
     table, missing = load_declared("adult")
     with threadpool_limits(1):
@@ -164,8 +167,7 @@ def main() -> None:
     missed = misses(results)
     print("\n".join(missed) if missed else "Every target is met.")
     results |= {"targets": TARGETS, "missed": missed, "time": "CPU seconds on one thread; medians over repeats"}
-    given.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(f"Written: {given.output.name}")
+    write(given, results)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks" / "speed"))
 
-from _record import code, versions  # noqa: E402
+from _record import code, parse, versions, write  # noqa: E402
 
 from countervail.ledger import Cost, Ledger  # noqa: E402
 
@@ -110,8 +110,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=1000)
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    chosen = parser.parse_args()
+    chosen = parse(parser, RESULTS, quick="2,000 entries, 20 repeats")
+    if chosen.quick:
+        chosen.entries, chosen.repeats = 2_000, 20
     found: dict[str, Any] = {**code(), "seed": None, "versions": versions(), "targets": TARGETS}
     with tempfile.TemporaryDirectory() as name:
         folder, path = Path(name), Path(name) / "bench.ledger"
@@ -128,8 +129,8 @@ def main() -> None:
         Ledger.open(path, PEOPLE)
         found["open_ms"] = 1000 * (time.perf_counter() - start)
         found["bytes_per_entry"] = path.stat().st_size / found["entries"]
-    chosen.output.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps(found, indent=1))
+    write(chosen, found)
 
 
 if __name__ == "__main__":

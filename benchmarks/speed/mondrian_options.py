@@ -9,13 +9,12 @@ throughout. The peers' figures are those measured for the specification, with th
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _record import ROOT, provenance
+from _record import ROOT, parse, provenance, write
 from mondrian import QUASI, K, adult
 from threadpoolctl import threadpool_limits
 
@@ -84,17 +83,16 @@ def measure(table: cv.Table, settings: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Measure, print, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = find("adult").parent / "hierarchies" / "adult"
-    parser.add_argument("--hierarchies", type=Path, default=default, help="a folder with <column>.csv files")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the results go as JSON")
-    given = parser.parse_args()
+    parser.add_argument("--hierarchies", type=Path, help="a folder with <column>.csv files; default: that of the set")
+    given = parse(parser, RESULTS)
     about = provenance(["adult"], seed=0)
+    folder = given.hierarchies or find("adult").parent / "hierarchies" / "adult"
     found: dict[str, Any] = {}
     with threadpool_limits(1):
         for name in QUASI:
             table = adult(name)
             found[name] = {}
-            for option, settings in options(given.hierarchies).items():
+            for option, settings in options(folder).items():
                 row = measure(table, settings)
                 found[name][option] = row
                 print(f"{name} {option}: NCP {row['ncp_percent']:.2f}%, {row['fit_ms']:.0f} ms", flush=True)
@@ -105,9 +103,8 @@ def main() -> None:
         if found[name][option]["ncp_percent"] > goal
     ]
     out = {**about, "k": K, "targets": TARGETS, "ours": found, "peers_ncp_percent": PEERS, "missed": missed}
-    given.output.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
     print("\n".join(missed) or "Every target is met.")
-    print(f"Written: {given.output.name}")
+    write(given, out)
 
 
 if __name__ == "__main__":

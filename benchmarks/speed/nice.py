@@ -8,11 +8,8 @@ one auto-encoder. Times are CPU milliseconds on one thread, and exclude training
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
-import platform
-import subprocess
 import tempfile
 import time
 import tracemalloc
@@ -27,11 +24,11 @@ import numpy as np
 import pandas as pd
 from _nicex_worker import SEED, AutoEncoder, Counted, pipeline
 from _peer import peer_python, run_peer
+from _record import code, data_hash, parse, versions, write
 from threadpoolctl import threadpool_limits
 
 import countervail as cv
 from countervail.core.schema import Column, Schema
-from countervail.data.registry import find
 from countervail.explain.nice import REWARDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -266,31 +263,20 @@ def report(rewards: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def code() -> dict[str, Any]:
-    """Which state of the code is measured; ask before the run, which takes minutes."""
-    changed = bool(_git("status", "--porcelain", "--", "src"))
-    return {"commit": _git("rev-parse", "HEAD"), "uncommitted_changes": changed}
-
-
 def provenance(folder: Path, data: Data) -> dict[str, Any]:
     """What the figures come from."""
-    packages = ("countervail", "numpy", "pandas", "scikit-learn", "numba")
     return {
         "seed": SEED,
         "data": "adult",
-        "data_sha256": hashlib.sha256(find("adult").read_bytes()).hexdigest(),
+        "data_sha256": data_hash("adult"),
         "dropped_columns": list(DROPPED),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "versions": versions(),
         "peer_versions": json.loads((folder / "peer_versions.json").read_text(encoding="utf-8")),
         "n_train": len(data.train),
         "n_features": len(data.train.schema.features),
         "n_queries": len(data.queries),
         "time": "CPU ms per explanation on one thread; intervals 95%, ranges over repeats",
     }
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def prepare(folder: Path, data: Data, python: Path) -> tuple[Any, AutoEncoder, dict[str, float]]:
@@ -329,16 +315,15 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1000, help="rows to explain (default: %(default)s)")
     parser.add_argument("--singles", type=int, default=100, help="of them, one by one by us (default: %(default)s)")
     parser.add_argument("--rewards", nargs="+", choices=REWARDS, default=list(REWARDS), help="default: all four")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="where the results go as JSON")
-    given = parser.parse_args()
+    given = parse(parser, RESULTS, quick="one reward, a handful of rows")
+    if given.quick:
+        given.queries, given.singles, given.rewards = 10, 5, ["none"]
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         results = run(given, Path(folder))
     print(f"\n{report(results['rewards'])}\n")
     missed = [text for reward, figures in results["rewards"].items() for text in misses(reward, figures)]
     print("\n".join(missed) if missed else "Every target is met.")
-    given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    print(f"Written: {given.output.name}")
+    write(given, results)
 
 
 if __name__ == "__main__":

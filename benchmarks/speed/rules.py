@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from _peer import peer_python, run_peer
-from _record import code, data_hash, versions
+from _record import code, data_hash, parse, versions, write
 from threadpoolctl import threadpool_limits
 
 import countervail as cv
@@ -135,11 +135,12 @@ def tried(frame: pd.DataFrame, y: Any) -> int:
     return found
 
 
-def growth(hard: bool) -> dict[str, Any]:
+def growth(hard: bool, *, quick: bool) -> dict[str, Any]:
     """Cost by rows and by attributes; the exponent is the slope of log time over log size."""
     grown(1_000, 20)
-    by_rows = [grown(n, 20) for n in (12_500, 25_000, 50_000, 100_000)]
-    by_attributes = [grown(50_000, m) for m in (5, 10, 20, 30)]
+    sizes, middle = ((500, 1_000, 2_000), 1_000) if quick else ((12_500, 25_000, 50_000, 100_000), 50_000)
+    by_rows = [grown(n, 20) for n in sizes]
+    by_attributes = [grown(middle, m) for m in (5, 10, 20, 30)]
     for line in (*by_rows, *by_attributes):
         print(line, flush=True)
 
@@ -185,8 +186,7 @@ def main() -> None:
     """Compare, print, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hard", action="store_true", help="also 100,000 rows of eight values each (minutes)")
-    parser.add_argument("--output", type=Path, default=RESULT)
-    given = parser.parse_args()
+    given = parse(parser, RESULT, quick="growth up to 2,000 rows")
     about = code()
     python = peer_python("rules", PEERS)
     with tempfile.TemporaryDirectory() as place, threadpool_limits(1):
@@ -195,7 +195,7 @@ def main() -> None:
         found = {name: {"Countervail MLEM2": figures(ours(name))} for name in SETS}
         run_peer(python, WORKER, str(folder))
         peers = json.loads((folder / "peers.json").read_text(encoding="utf-8"))
-        grew = growth(given.hard)
+        grew = growth(given.hard, quick=given.quick)
     for name, sides in peers["sets"].items():
         mine = found[name]["Countervail MLEM2"]
         for peer, x in sides.items():
@@ -226,9 +226,7 @@ def main() -> None:
         "peak_process_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         / (1e6 if sys.platform == "darwin" else 1e3),
     }
-    given.output.parent.mkdir(parents=True, exist_ok=True)
-    given.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(f"Written: {given.output.name}")
+    write(given, results)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ tables go into docs/guide/budgets.md and docs/decisions/ledger.md.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -19,7 +20,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks" / "speed"))
 
-from _record import code, versions  # noqa: E402
+from _record import code, parse, versions, write, writes  # noqa: E402
 
 from countervail.core.errors import CountervailError  # noqa: E402
 from countervail.core.guarantee.composition import composed_epsilon  # noqa: E402
@@ -124,11 +125,14 @@ def place(page: Path, text: str) -> str:
 
 def main() -> None:
     """Measure, write down, and put the tables in their pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = parse(parser, OUTPUT)
     found = measure()
-    OUTPUT.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     for name, text in tables(found).items():
         print(text)
-        PAGES[name].write_text(place(PAGES[name], text), encoding="utf-8")
+        if writes(given):
+            PAGES[name].write_text(place(PAGES[name], text), encoding="utf-8")
+    write(given, found)
 
 
 if __name__ == "__main__":

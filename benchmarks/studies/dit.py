@@ -7,17 +7,17 @@ compared. 200 people per setting are also tested on the general path.
 
 from __future__ import annotations
 
-import json
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
 from _dit_sets import adult, adult_settings, internet, internet_settings
-from _record import provenance
+from _record import parse, provenance, write, writes
 
 import countervail as cv
-from countervail.report.differential import cdf_picture
+from countervail.report.differential_page import cdf_picture
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "dit_study.json"
@@ -82,6 +82,8 @@ def agreement(table: cv.Table, common: dict[str, Any], n: int = 200) -> dict[str
 
 def main() -> None:
     """Test, print beside the paper, draw and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = parse(parser, RESULTS)
     about = provenance(["adult", "internet_usage"], 0)
     out: dict[str, Any] = {**about, "threshold": LINE, "adult": {}, "internet": {}}
     first: dict[str, cv.attack.DifferentialResult] = {}
@@ -112,8 +114,9 @@ def main() -> None:
     for kind in ("k", "l"):
         drawn = {n: r for n, r in first.items() if n.startswith(f"{kind}=")}
         picture = ROOT / "docs" / "figures" / f"dit-adult-{kind}.svg"
-        picture.write_text(cdf_picture(drawn), encoding="utf-8")
-    RESULTS.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+        if writes(given):
+            picture.write_text(cdf_picture(drawn), encoding="utf-8")
+    write(given, out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ and slow, so they get a tenth of the draws.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import asdict
@@ -16,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "protect")]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed"), str(ROOT / "tests" / "protect" / "dp")]
 
+from _record import parse, write  # noqa: E402
 from dp_controls import CONTROLS  # noqa: E402
 from dp_mechanisms import histograms, ours, pairs  # noqa: E402
 
@@ -65,8 +65,7 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--training", type=int, default=50_000)
     parser.add_argument("--draws", type=int, default=200_000)
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
+    given = parse(parser, RESULTS)
     about = provenance(None)
     caught = controls(given.training, given.draws)
     found = run(given.epsilons, given.training, given.draws)
@@ -79,8 +78,8 @@ def main() -> None:
     ]
     missed = [name for name, c in caught.items() if not c["caught"]]
     about |= {"training": given.training, "draws": given.draws, "alpha": 1e-6, "broken": broken, "missed": missed}
-    given.output.write_text(json.dumps({**about, "ours": found, "controls": caught}, indent=1) + "\n", encoding="utf-8")
-    print(f"Broken promises: {broken or 'none'}. Controls missed: {missed or 'none'}. Written: {given.output.name}")
+    print(f"Broken promises: {broken or 'none'}. Controls missed: {missed or 'none'}.")
+    write(given, {**about, "ours": found, "controls": caught})
     if broken or missed:
         raise SystemExit(1)
 

@@ -9,7 +9,6 @@ that offers no candidate shows how much of it the records contribute.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,9 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed")]
+
+from _record import parse, write, writes  # noqa: E402
 
 import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
@@ -110,21 +111,20 @@ def main() -> None:
     """Run, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", type=int, default=500, help="people explained per data set (default: %(default)s)")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
+    given = parse(parser, RESULTS)
     about = provenance(SEED, "adult", "german_credit")
     sets = {name: study(name, given.queries) for name in ("adult", "german_credit")}
     for name, result in sets.items():
         result["best"] = best(result["found"])
-        draw(name, result["found"])
+        if writes(given):
+            draw(name, result["found"])
         print(name, result["best"])
     text = {
         **about,
         "note": "noise from the system's entropy; 95% intervals over people, one draw of noise per table or histogram",
         "sets": sets,
     }
-    given.output.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
-    print(f"Written: {given.output.name}")
+    write(given, text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ python benchmarks/studies/groups.py [--sets heart_c cmc ...] [--million]
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))
 from _cfk_sets import RECIPES, Setting, setting, table
-from _record import provenance
+from _record import parse, provenance, write
 
 import countervail as cv
 from countervail.core.encode import Encoder
@@ -167,7 +166,8 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=1000, help="questions of the inversion attack")
     parser.add_argument("--splits", type=int, default=10, help="splits over which the rerun of exact is averaged")
     parser.add_argument("--million", action="store_true", help="also group a million rows")
-    options = parser.parse_args()
+    options = parse(parser, RESULT)
+    about = provenance(options.sets, seed=0)
     result: dict[str, Any] = {
         "k": K,
         "sets": {name: run(name, options.queries, options.splits) for name in options.sets},
@@ -175,8 +175,7 @@ def main() -> None:
     if options.million:
         result["million"] = grouping(million())
         print(result["million"])
-    RESULT.write_text(json.dumps({**provenance(options.sets, seed=0), **result}, indent=1) + "\n")
-    print(f"Written to {RESULT}")
+    write(options, {**about, **result})
 
 
 if __name__ == "__main__":

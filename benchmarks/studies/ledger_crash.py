@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks" / "speed"), str(ROOT / "tests" / "ledger")]
 
-from _record import code, versions  # noqa: E402
+from _record import code, parse, versions, write  # noqa: E402
 from ledger_crash import crash, race  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "ledger_crash.json"
@@ -27,8 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--races", type=int, default=1000)
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    chosen = parser.parse_args()
+    chosen = parse(parser, RESULTS)
     where = {**code(), "seed": None, "versions": versions()}
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
@@ -49,7 +48,7 @@ def main() -> None:
         winners = race(Path(folder), chosen.races)
     races = {"races": len(winners), "exactly_one": sum(n == 1 for n in winners), "none": winners.count(0)}
     print(json.dumps(races))
-    chosen.output.write_text(json.dumps({**where, "crashes": crashes, "races": races}, indent=1) + "\n")
+    write(chosen, {**where, "crashes": crashes, "races": races})
     assert races["exactly_one"] == races["races"]
 
 

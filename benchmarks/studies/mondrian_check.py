@@ -8,6 +8,7 @@ smallest count where the definition has the largest.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -19,7 +20,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "speed"))
 from _peer import peer_python, run_peer
-from _record import code, data_hash, versions
+from _record import code, data_hash, parse, versions, write
 
 import countervail as cv
 from countervail.core.errors import ParameterError
@@ -119,6 +120,8 @@ def agree(ours: dict[str, float], theirs: dict[str, float]) -> bool:
 
 def main() -> None:
     """Release, count twice, compare, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given = parse(parser, RESULTS)
     about = code()
     python = peer_python("pycanon-1.3.6", ["pycanon==1.3.6"])
     with tempfile.TemporaryDirectory() as name:
@@ -143,7 +146,7 @@ def main() -> None:
         "agreements": sum(r["agree"] for r in rows),
         "rows": rows,
     }
-    RESULTS.write_text(json.dumps(out, indent=1) + "\n", encoding="utf-8")
+    write(given, out)
     print(f"{out['releases']} releases; {out['promises_that_hold']} keep their promise; {out['agreements']} agree.")
 
 

@@ -18,7 +18,6 @@ python benchmarks/studies/mondrian_explanations.py [--sets heart_c cmc ...] [--k
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import replace
@@ -30,7 +29,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))
 from _cfk_sets import RECIPES, Setting, setting
-from _record import provenance
+from _record import parse, provenance, write
 
 import countervail as cv
 from countervail.core.stats import mean_interval
@@ -143,13 +142,12 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(RECIPES), choices=list(RECIPES))
     parser.add_argument("--k", nargs="+", type=int, default=[5, 10, 20])
     parser.add_argument("--most", type=int, default=400, help="refused people per data set")
-    options = parser.parse_args()
+    options = parse(parser, RESULT)
     about = provenance(options.sets, seed=0)
     found = {}
     for name in options.sets:
         found[name] = run(name, options.k, options.most)
-        RESULT.write_text(json.dumps({**about, "most": options.most, "sets": found}, indent=1) + "\n", encoding="utf-8")
-    print(f"Written: {RESULT.name}")
+        write(options, {**about, "most": options.most, "sets": found})
 
 
 if __name__ == "__main__":

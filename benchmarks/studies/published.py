@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "benchmarks"), str(Path(__file__).parent)]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed"), str(Path(__file__).parent)]
 
-from _paper_004 import EPSILONS, FIGURES, NEIGHBOURS, REPORTED  # noqa: E402
+from _record import parse, write, writes  # noqa: E402
+from _reported_private_counterfactuals import EPSILONS, FIGURES, NEIGHBOURS, REPORTED  # noqa: E402
 
 import countervail as cv  # noqa: E402
 from _private import load_declared, provenance  # noqa: E402
@@ -46,7 +47,7 @@ def audits(draws: int) -> dict[str, Any]:
     return found
 
 
-def beside_the_paper(name: str, size: dict[str, Any], store: Path) -> dict[str, Any]:
+def beside_the_paper(name: str, size: dict[str, Any], store: Path, *, pictures: bool) -> dict[str, Any]:
     """One data set with forests, long columns of labels as numbers, and once more with labels throughout."""
     coded = cv.data.paper_table(name, coded=True)
     settings = {"epsilons": EPSILONS, "neighbours": NEIGHBOURS, **size}
@@ -61,7 +62,8 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path) -> dict[str, 
         }
         for r in study.rows()
     ]
-    draw(name, study)
+    if pictures:
+        draw(name, study)
     return {
         "plan": study.plan.to_dict(),
         "rows": rows,
@@ -208,7 +210,7 @@ def measured(plan: StudyPlan, store: Path, what: str) -> Study:
 
 def draw(name: str, study: Study) -> None:
     """Trade-off pictures, with the inline mechanism at its largest number of neighbours."""
-    from countervail.report.compared import pictures
+    from countervail.report.compared_page import pictures
 
     shown = [r for r in study.rows() if r.neighbours in (None, max(NEIGHBOURS)) and r.mechanism not in READINGS]
     for number, (label, svg) in enumerate(pictures(shown)):
@@ -228,13 +230,12 @@ def main() -> None:
     parser.add_argument("--model-rows", type=int, default=20_000)
     parser.add_argument("--store", type=Path, help="folder of finished cells; default: a new one")
     parser.add_argument("--models-only", action="store_true", help="take the accuracies again, keep all else")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
+    given = parse(parser, RESULTS)
     about = provenance(0, "adult", "acs_income_ca_2018", "german_credit")
     if given.models_only:
         kept = json.loads(given.output.read_text(encoding="utf-8"))
         again = {"models": accuracies(given.model_rows), "models_taken": about}
-        given.output.write_text(json.dumps({**kept, **again}, indent=1) + "\n", encoding="utf-8")
+        write(given, {**kept, **again})
         return
     size = {"people": given.people, "runs": given.runs, "seeds": tuple(range(given.seeds))}
     store = given.store or Path(tempfile.mkdtemp(prefix="published-"))
@@ -242,13 +243,14 @@ def main() -> None:
         **about,
         "note": "seeds choose splits and models; the noise comes from the system's entropy. 95% intervals over people.",
         "audits": audits(given.draws),
-        "beside_the_paper": {n: beside_the_paper(n, size, store) for n in ("adult", "acs_income_ca_2018")},
+        "beside_the_paper": {
+            n: beside_the_paper(n, size, store, pictures=writes(given)) for n in ("adult", "acs_income_ca_2018")
+        },
         "head_to_head": {n: head_to_head(n, size, store) for n in ("adult", "german_credit")},
         "dpgan": synthetic(size, store),
         "models": accuracies(given.model_rows),
     }
-    given.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(f"Written: {given.output.name}")
+    write(given, found)
 
 
 if __name__ == "__main__":

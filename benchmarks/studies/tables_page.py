@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ def _pair(ncp: float, pureness: float) -> str:
 
 def main() -> None:
     """Put each table between its marks."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     page = PAGE.read_text(encoding="utf-8")
     for name, text in (("options", options()), ("explanations", explanations())):
         before, _, rest = page.partition(f"<!-- table:{name} -->\n")

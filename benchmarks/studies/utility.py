@@ -6,14 +6,13 @@ python benchmarks/studies/utility.py [--sets german_credit adult] [--k 2 5 10 20
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))
-from _record import provenance
+from _record import parse, provenance, write
 from mondrian import QUASI
 
 import countervail as cv
@@ -45,11 +44,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", nargs="+", default=["german_credit", "adult"])
     parser.add_argument("--k", nargs="+", type=int, default=[2, 5, 10, 20, 50])
-    options = parser.parse_args()
+    options = parse(parser, RESULT)
     about = provenance(options.sets, seed=0)
     found = {name: run(name, options.k) for name in options.sets}
-    RESULT.write_text(json.dumps({**about, "sets": found}, indent=1) + "\n", encoding="utf-8")
-    print(f"Written: {RESULT.name}")
+    write(options, {**about, "sets": found})
 
 
 if __name__ == "__main__":

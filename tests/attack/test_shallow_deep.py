@@ -161,7 +161,7 @@ def test_mondrian_releases_can_be_attacked(by_class):
     protector = cv.published.EqualHalvesMondrian(k=5, by_class=by_class, random_state=0)
     release = protector.fit(table).protect(table)
     decision = Shallow("decision").run(release, table, table)
-    # M2 keeps the classes apart, M1 does not (paper 003, Table 10, iris k=5: .733 and .000).
+    # M2 keeps the classes apart, M1 does not (Inuiguchi et al., Table 10, iris k=5: .733 and .000).
     assert (decision.members.value > 0.5) == by_class
     assert decision.set_sizes.min() >= 5
 

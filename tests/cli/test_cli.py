@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import joblib
@@ -50,7 +51,7 @@ def test_from_a_file_to_a_schema_to_its_risk(run, folder, tmp_path):
     assert proposed.target == "class" and proposed.favourable == ("good",)
     write_schema(proposed.with_roles(quasi=cv.load("german_credit").schema.names("quasi")), tmp_path / "s.toml")
     code, out, _ = run("risk", folder / "people.csv", "--schema", tmp_path / "s.toml", "--k", "10")
-    # Goethals et al. (paper 000), Table 5.
+    # Goethals et al., "The privacy issue of counterfactual explanations", Table 5.
     assert code == 0 and "83.7% are unique" in out and "100.0% share it with fewer than 9 others" in out
 
 
@@ -217,7 +218,7 @@ ERRORS = {
     "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "'folder.html' is a folder"),
     "query of text": (lambda f, b: asked(f, b, "text.csv"), "'age' is declared numeric"),
     "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: ['age']"),
-    "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to CFK"),
+    "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to explain"),
     "query too wide": (lambda f, b: asked(f, b, "extra.csv"), "does not declare: ['shoe']"),
     "query too short": (lambda f, b: asked(f, b, "short.csv"), "lack these columns of the table: ['age']"),
 }
@@ -235,6 +236,32 @@ def test_an_error_is_one_line_that_names_the_fault_and_nobody(run, folder, bad, 
     assert sorted(bad.rglob("*")) == before
 
 
+@pytest.mark.parametrize("rows", ["text", "hole", "unseen", "extra", "short"])
+@pytest.mark.parametrize("method", ["cfk", "nice", "private-neighbours", "dp-table"])
+def test_wrong_rows_are_refused_before_anything_is_fitted(run, folder, bad, monkeypatch, rows, method):
+    def fit(*_, **__):
+        raise AssertionError("nothing is to be trained or fitted for rows that are refused")
+
+    for place in ("model.train_forest", "NICE.fit", "CFK.fit", "PrivateNeighbours.fit", "DPTable.fit"):
+        monkeypatch.setattr(f"countervail.{place}", fit)
+    public = cv.load("german_credit").schema
+    columns = [public[n] for n in public.names()]
+    domains = {c.name: _values(c.name) for c in columns if c.role != "target"}
+    schema = folder / "people.toml" if method in ("cfk", "nice") else bad / "public.toml"
+    write_schema(
+        cv.Schema(tuple(replace(c, domain=domains.get(c.name)) for c in columns), ("good",)), bad / "public.toml"
+    )
+    code, out, err = run("explain", folder / "people.csv", "-s", schema, "-r", bad / f"{rows}.csv", "--method", method)
+    assert code == 2 and out == ""
+    assert "Traceback" not in err and SECRET not in err
+
+
+def _values(name):
+    column = cv.load("german_credit").frame[name]
+    numeric = pd.api.types.is_numeric_dtype(column)
+    return (0, 100_000) if numeric else tuple(sorted(column.dropna().unique()))
+
+
 def test_a_wrong_option_is_refused_as_usual(run, folder):
     code, _, err = run("risk", folder / "people.csv", "-s", folder / "people.toml", "--k", "0")
     assert code == 2 and "--k" in err
@@ -242,9 +269,9 @@ def test_a_wrong_option_is_refused_as_usual(run, folder):
 
 def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
     from countervail.model import train_forest
-    from countervail.report import demo
+    from countervail.report import demo_page
 
-    monkeypatch.setattr(demo, "train_forest", lambda table: train_forest(table, trees=5))
+    monkeypatch.setattr(demo_page, "train_forest", lambda table: train_forest(table, trees=5))
     code, out, _ = run("demo", "-o", tmp_path / "demo")
     assert code == 0 and "A random forest trained on 600 people refuses" in out and "10-anonymity" in out
     assert out.count("  If ") == 5

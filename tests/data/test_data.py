@@ -11,7 +11,7 @@ from countervail.core.errors import DataNotFoundError, ParameterError
 from countervail.data import REGISTERED, find
 from countervail.data.registry import places, read_description
 
-# Goethals et al. (paper 000), Table 2, as printed.
+# Goethals et al., "The privacy issue of counterfactual explanations", Table 2, as printed.
 TABLE_2 = """
 Alfred 25 M Brussels 50 Single Reject
 Boris 23 M Antwerp 40 Separated Reject
@@ -24,7 +24,7 @@ Hilda 38 F Brussels 60 Widowed Reject
 Ingrid 26 F Antwerp 60 Single Reject
 Jade 50 F Brussels 100 Married Accept
 """
-# Inuiguchi et al. (paper 003), Table 1, as printed.
+# Inuiguchi et al., "Data anonymization with imprecise rules", Table 1, as printed.
 TABLE_1 = """
 male salesman Osaka high
 male salesman Tokyo high

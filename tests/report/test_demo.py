@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import countervail as cv
-from countervail.report.explained import explained_page
+from countervail.report.explained_page import explained_page
 from countervail.report.page import render_page
 from countervail.report.strips import FEW, coarse_shares, region_strip
 from countervail.testing import small_model, small_table
 
 
 def test_the_demo_shows_plain_explanations_exposing_people_and_private_ones_not():
-    from countervail.report.demo import demo_page, run_demo
+    from countervail.report.demo_page import demo_page, run_demo
 
     summary = run_demo()
     assert summary.plain.exposed.low > 0.5

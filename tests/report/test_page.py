@@ -9,7 +9,7 @@ import pytest
 
 import countervail as cv
 from countervail.report import Fact, Page, Section, write_page
-from countervail.report.explained import explained_page
+from countervail.report.explained_page import explained_page
 from countervail.report.figures import bars, histograms
 from countervail.report.page import render_page
 from countervail.testing import small_model, small_table

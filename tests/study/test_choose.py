@@ -5,7 +5,7 @@ import math
 import pytest
 
 from countervail.core.errors import ParameterError, RefusedError
-from countervail.report.compared import compared_page, pictures, summarize_comparison
+from countervail.report.compared_page import compared_page, pictures, summarize_comparison
 from countervail.report.page import render_page
 from countervail.study import PRIORITIES, Study, StudyPlan, recommend
 from countervail.study.choose import total_epsilon

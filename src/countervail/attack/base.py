@@ -16,7 +16,7 @@ from countervail.attack._released import Published
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import Explains
 from countervail.core.rng import generator
-from countervail.core.stats import Estimate, clopper_pearson, mean_interval
+from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_value
 from countervail.core.table import Table
 from countervail.core.tuples import distinct_rows
 
@@ -93,7 +93,7 @@ class AttackResult:
             "members": self.members.to_dict(),
             "controls": self.controls.to_dict(),
             "baseline": self.baseline.to_dict(),
-            "excess": self.excess,
+            "excess": plain_value(self.excess),
             "exposed": self.exposed.to_dict(),
             "set_sizes": dict(zip(*(v.tolist() for v in np.unique(self.set_sizes, return_counts=True)))),
             "detail": {name: figure.to_dict() for name, figure in self.detail.items()},

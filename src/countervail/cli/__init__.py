@@ -19,6 +19,7 @@ from countervail.cli.explain import FLAGS as EXPLAIN_FLAGS
 from countervail.cli.explain import explain
 from countervail.cli.hierarchy import hierarchy
 from countervail.cli.ledger import ledger
+from countervail.cli.proof import proof
 from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
@@ -38,7 +39,7 @@ _METHODS = {
     anonymize: with_methods(releasing, ANONYMIZE_FLAGS),
     dit: with_methods(testable, DIT_FLAGS),
 }
-for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit):
+for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof):
     app.command(cls=_METHODS.get(command))(command)
 app.add_typer(ledger)
 

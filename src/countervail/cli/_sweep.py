@@ -25,7 +25,7 @@ def compare_k(
 ) -> None:
     """Print loss, risk and accuracy per k, and where the knee is."""
     from countervail.measure import sweep
-    from countervail.report.swept import HEADER, sweep_page, sweep_rows
+    from countervail.report.sweep_page import HEADER, sweep_page, sweep_rows
 
     with progress("Comparing", quiet=as_json) as tick:
         found = sweep(rows, wanted(text), protector=protector, encoding=encoding, progress=tick)

@@ -236,7 +236,7 @@ def _unused(folder: Path | None, taken: Mapping[str, Any]) -> dict[str, list[str
 
 
 def _figures(release: Release, table: Table, k: int, report: Path | None) -> dict[str, Any]:
-    from countervail.report.anonymized import anonymized_page, summarize
+    from countervail.report.anonymized_page import anonymized_page, summarize
 
     summary = summarize(release, table, hide_below=k)
     if report is not None:

@@ -19,7 +19,7 @@ def demo(
     Example: `countervail demo -o my-demo`
     """
     from countervail.report import write_page
-    from countervail.report.demo import demo_page, run_demo
+    from countervail.report.demo_page import demo_page, run_demo
 
     err.print("Explaining, protecting, attacking (the first run compiles the search, up to a minute) ...", markup=False)
     with progress("Working", quiet=as_json) as tick:

@@ -66,7 +66,7 @@ def dit(
     Example: `countervail dit people.csv --schema people.toml --k 2,5,20 --sensitive illness -o report.html`
     """
     from countervail.attack import DifferentialInferenceTest
-    from countervail.report.differential import differential_page, differential_summary
+    from countervail.report.differential_page import differential_page, differential_summary
 
     for path in output or []:
         check_ending(path, (".html", ".json"), data, schema)

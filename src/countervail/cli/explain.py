@@ -29,6 +29,7 @@ from countervail.cli._common import (
 )
 from countervail.cli._methods import USUAL, chosen, explaining, make
 from countervail.cli._private import check_private, meaning
+from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files import read_frame, write_frame, write_text
@@ -130,11 +131,12 @@ def explain(
     for line in warned:
         err.print(line, markup=False)
     table = Table.read(data, schema)
+    queries = None if rows is None else _asked(rows, table, private)
     decide = _model(model, table, allow_pickle)
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
-    queries = read_frame(rows, table.schema) if rows is not None else _refused(table, decide, aim)
+    queries = _refused(table, decide, aim) if queries is None else queries
     made = make(kind, {**given, "groups": _stored(groups), "target": aim, "ledger": counted})
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
@@ -151,6 +153,16 @@ def explain(
     shown = [] if private else pointing(table.frame, _shown_texts(table, promise))
     for line in (str(answers.guarantee), *meaning(answers.guarantee), *([pointing_note(shown)] if shown else [])):
         err.print(line, markup=False)
+
+
+def _asked(path: Path, table: Table, private: bool) -> Any:
+    """The people who ask, checked before anything is trained or fitted."""
+    frame = read_frame(path, table.schema)
+    if private:
+        check_declared(frame, table.schema, "explain")
+    else:
+        require_numbers(conform_rows(frame, table, "explain"), table.schema, "explain", "rows")
+    return frame
 
 
 def _stored(groups: Path | None) -> Any:
@@ -232,7 +244,7 @@ def _write(answers: Explanations, path: Path) -> None:
         write_text(answers.to_text() + "\n", path)
     elif path.suffix == ".html":
         from countervail.report import write_page
-        from countervail.report.explained import explained_page
+        from countervail.report.explained_page import explained_page
 
         write_page(explained_page(answers), path)
     else:

@@ -124,7 +124,7 @@ def history(
     Example: `countervail ledger history people.ledger --last 50 -o budget.html`
     """
     from countervail.ledger import Ledger
-    from countervail.report.ledgered import HEADER, rows_of
+    from countervail.report.ledger_page import HEADER, rows_of
 
     check_ending(output, ENDINGS, file)
     opened = Ledger.open(file, None)
@@ -150,7 +150,7 @@ def _write(opened: Ledger, plain: list[dict[str, Any]], entries: list[Entry], ou
         write_frame(pd.DataFrame(plain), output)
     else:
         from countervail.report import write_page
-        from countervail.report.ledgered import ledger_page
+        from countervail.report.ledger_page import ledger_page
 
         write_page(ledger_page(opened.statement(), entries, opened.over_time()), output)
 

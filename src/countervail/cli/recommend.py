@@ -139,6 +139,6 @@ def _write(study: Study, chosen: Recommendation, path: Path) -> None:
         write_text(json_text({**chosen.to_dict(), "plan": study.plan.to_dict()}), path)
         return
     from countervail.report import write_page
-    from countervail.report.compared import compared_page, summarize_comparison
+    from countervail.report.compared_page import compared_page, summarize_comparison
 
     write_page(compared_page(summarize_comparison(study, chosen)), path)

@@ -58,7 +58,7 @@ def _write(found: Rules, promise: KCommonality, path: Path) -> None:
         write_text(found.to_text() + "\n", path)
     elif path.suffix == ".html":
         from countervail.report import write_page
-        from countervail.report.ruled import rules_page, summarize_rules
+        from countervail.report.rules_page import rules_page, summarize_rules
 
         write_page(rules_page(summarize_rules(found, promise)), path)
     else:

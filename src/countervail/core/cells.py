@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+_ENDLESS = (float("inf"), float("-inf"))
+
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell is a missing value (not an interval, not a set)."""
@@ -78,12 +80,12 @@ def number_text(value: float) -> str:
 
 
 def cell_to_json(cell: Any) -> Any:
-    """A cell as plain JSON data."""
+    """A cell as plain JSON data; a plain number that is not finite is left open, as a missing one is."""
     if isinstance(cell, pd.Interval):
         return {"from": _item(cell.left), "to": _item(cell.right)}
     if isinstance(cell, frozenset):
         return {"any_of": [cell_to_json(v) for v in sorted(cell, key=cell_text)]}
-    return None if is_missing(cell) else _item(cell)
+    return None if is_missing(cell) or cell in _ENDLESS else _item(cell)
 
 
 def cell_from_json(data: Any) -> Any:

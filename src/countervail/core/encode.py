@@ -130,20 +130,41 @@ def encode_queries(rows: Any, table: Table, encoder: Encoder, owner: str) -> tup
 
 def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:
     """Query rows as a frame of the table's feature columns, in order and with its dtypes."""
+    frame = _declared_columns(rows, table.schema, owner)
+    data = {n: _conform_query(frame[n], table.schema[n], table.frame[n].dtype, owner) for n in frame.columns}
+    return pd.DataFrame(data).reset_index(drop=True)
+
+
+def check_declared(rows: Any, schema: Schema, owner: str) -> None:
+    """Refuse query rows by the declaration alone: what is said depends on nobody's row."""
+    frame = _declared_columns(rows, schema, owner)
+    data = {n: conform_column(_numbers_as_such(frame[n], schema[n]), schema[n])[0] for n in frame.columns}
+    require_numbers(pd.DataFrame(data), schema, owner, "rows")
+
+
+def _declared_columns(rows: Any, schema: Schema, owner: str) -> pd.DataFrame:
+    """The feature columns of query rows, which must be there once each, with no others but declared ones."""
     frame = to_pandas(rows, owner, "rows")
-    features = table.schema.features
+    features = schema.features
     if twice := sorted({str(n) for n in frame.columns[frame.columns.duplicated()]}):
         raise SchemaError(
             f"The 'rows' given to {owner} have more than one column of the name {twice}. Keep one of each."
         )
     if missing := [n for n in features if n not in frame.columns]:
         raise SchemaError(f"The 'rows' given to {owner} lack these columns of the table: {missing}.")
-    if extra := [str(n) for n in frame.columns if n not in table.schema]:
+    if extra := [str(n) for n in frame.columns if n not in schema]:
         raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
     if len(frame) == 0:
         raise bad_parameter(owner, "rows", "at least one row", "none")
-    data = {n: _conform_query(frame[n], table.schema[n], table.frame[n].dtype, owner) for n in features}
-    return pd.DataFrame(data).reset_index(drop=True)
+    asked: pd.DataFrame = frame[features]
+    return asked
+
+
+def _numbers_as_such(values: pd.Series, column: Column) -> pd.Series:
+    """Numbers that stand among missing values as objects, as numbers."""
+    if column.type == "numeric" and values.dtype == object:
+        return values.where(values.notna(), np.nan).infer_objects()
+    return values
 
 
 def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: str) -> None:
@@ -157,9 +178,7 @@ def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: 
 
 
 def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) -> pd.Series:
-    if column.type == "numeric" and values.dtype == object:
-        values = values.where(values.notna(), np.nan).infer_objects()
-    values, _ = conform_column(values, column)
+    values, _ = conform_column(_numbers_as_such(values, column), column)
     if isinstance(dtype, pd.CategoricalDtype):
         unknown = ~(values.isin(dtype.categories) | values.isna())
         if unknown.any():

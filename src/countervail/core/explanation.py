@@ -19,6 +19,7 @@ from countervail.core.json_data import json_object, whole_json
 from countervail.core.phrase import sentence
 from countervail.core.region import Regions
 from countervail.core.schema import Schema
+from countervail.core.stats import plain_value
 from countervail.core.table import Table
 
 Status = Literal["found", "already_favourable", "no_counterfactual"]
@@ -169,7 +170,7 @@ class Explanations:
                 "version": 1,
                 "schema": self.schema.to_dict(),
                 "guarantee": self.guarantee.to_dict(),
-                "provenance": dict(self.provenance),
+                "provenance": plain_value(self.provenance),
                 "caveats": list(self.caveats),
                 "query": self.query.tolist(),
                 "status": self.status.tolist(),
@@ -178,11 +179,12 @@ class Explanations:
                 "factuals": frame_to_json(self.factuals),
                 "counterfactuals": frame_to_json(self.counterfactuals),
                 "notes": None if self.notes is None else list(self.notes),
-                "pureness": None if self.pureness is None else [None if v != v else v for v in self.pureness.tolist()],
+                "pureness": None if self.pureness is None else plain_value(self.pureness),
                 "scores": None if self.scores is None else frame_to_json(self.scores),
                 "sentences": [e.sentence for e in self],
             },
             default=str,
+            allow_nan=False,
         )
 
     @classmethod

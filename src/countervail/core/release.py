@@ -20,6 +20,7 @@ from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.json_data import json_object, whole_json
 from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Column, Schema
+from countervail.core.stats import plain_value
 from countervail.core.table import Table
 from countervail.core.tuples import row_numbers
 
@@ -103,15 +104,16 @@ class Release:
                 "version": 1,
                 "schema": self.schema.to_dict(),
                 "guarantee": self.guarantee.to_dict(),
-                "provenance": dict(self.provenance),
+                "provenance": plain_value(self.provenance),
                 "caveats": list(self.caveats),
-                "suppressed": self.suppressed,
+                "suppressed": int(self.suppressed),
                 "words": {name: dict(words) for name, words in self.words.items()},
                 "regions": regions_to_json(self.regions),
                 "groups": self.groups.tolist(),
                 "others": frame_to_json(self.others),
             },
             default=str,
+            allow_nan=False,
         )
 
     @classmethod

@@ -9,6 +9,7 @@ from typing import Any
 
 from countervail.core.errors import LedgerError
 from countervail.core.guarantee.budget import Budget
+from countervail.core.stats import plain_value
 from countervail.ledger.accounting import Used, lanes, left_in_words, share_spent
 from countervail.ledger.store import State, Store
 
@@ -63,7 +64,8 @@ class Statement:
             for lane, u in zip(lanes(self.budget), self.used)
         ]
         about = {"entries": self.entries, "groupings": self.groupings, "created": self.created, "last": self.last}
-        return {"budget": self.budget.to_dict(), "counters": counters, "left": self.left, **about}
+        told: dict[str, Any] = plain_value({"counters": counters, "left": self.left, **about})
+        return {"budget": self.budget.to_dict(), **told}
 
 
 def in_words(time: int) -> str:

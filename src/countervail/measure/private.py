@@ -110,7 +110,7 @@ def private_quality(
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 5.1.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 5.1.
     """
     found = answer_figures(e, model, neighbours=neighbours, table=table)
     n = len(found.row)

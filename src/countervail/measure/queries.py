@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.attack._released import plain_axis
 from countervail.core.divergence import half_l1, line_distance
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
@@ -39,7 +40,7 @@ class QueryError:
 @dataclass(frozen=True, slots=True)
 class ColumnShift:
     """How far a column's distribution moved: earth mover's distance as a share of the range (numbers, levels), or half
-    the sum of the differences (categories)."""
+    the sum of the differences (categories). The range is that of the table, and of released numbers beyond it."""
 
     name: str
     distance: float
@@ -56,7 +57,8 @@ def query_error(
 ) -> QueryError:
     """Ask random counts of the release and of the table: "how many people of 30 to 45 live in one of these cities?"
 
-    A query asks about `columns` random quasi-identifiers, so that it would cover about `share` of evenly spread rows.
+    A query asks about `columns` random generalised columns (or noisy ones, where none is generalised), so that it would
+    cover about `share` of evenly spread rows.
     Suppressed rows are missing from the answers, and count as error.
 
     Examples
@@ -68,16 +70,15 @@ def query_error(
     True
     """
     original = release.original_table(table)
-    most = len(release.regions.axes)
-    if not 1 <= columns <= most:
-        raise bad_parameter("query_error", "columns", f"between 1 and the {most} quasi-identifiers", columns)
+    axes, weights = _changed_columns(release, original, "query_error")
+    if not 1 <= columns <= len(axes):
+        raise bad_parameter("query_error", "columns", f"between 1 and the {len(axes)} changed columns", columns)
     if queries < 1:
         raise bad_parameter("query_error", "queries", "at least 1", queries)
     if not 0 < share < 1:
         raise bad_parameter("query_error", "share", "between 0 and 1", share)
     rng = generator(random_state)
-    asked = [_AskedColumn.of(a, original.frame[a.name]) for a in release.regions.axes]
-    weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
+    asked = [_AskedColumn.of(a, original.frame[a.name]) for a in axes]
     errors = np.empty(queries)
     for i in range(queries):
         inside = np.ones(len(original), dtype=bool)
@@ -144,7 +145,7 @@ def _overlap(axis: Range, low: float, high: float) -> Floats:
 
 
 def column_shifts(release: Release, *, table: Table | None = None) -> tuple[ColumnShift, ...]:
-    """Each quasi-identifier before and after, missing values aside: 0 where nothing moved, at most 1.
+    """Each generalised (or noisy) column before and after, missing values aside: 0 where nothing moved, at most 1.
 
     Examples
     --------
@@ -154,8 +155,18 @@ def column_shifts(release: Release, *, table: Table | None = None) -> tuple[Colu
     [0.0, 0.0]
     """
     original = release.original_table(table)
-    weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
-    return tuple(ColumnShift(a.name, _distance(a, weights, original)) for a in release.regions.axes)
+    axes, weights = _changed_columns(release, original, "column_shifts")
+    return tuple(ColumnShift(a.name, _distance(a, weights, original)) for a in axes)
+
+
+def _changed_columns(release: Release, table: Table, owner: str) -> tuple[tuple[Axis, ...], Floats]:
+    """Generalised columns by class, with the rows of each; in a noisy table, without classes, all features by row."""
+    if release.regions.axes:
+        return release.regions.axes, np.bincount(release.groups, minlength=len(release.regions)).astype(float)
+    shown = [n for n in table.schema.features if n in release.others.columns]
+    if not shown:
+        raise SchemaError(f"{owner} compares features with those of the table, but the release shows none of them.")
+    return tuple(plain_axis(release.others[n], n, table.schema) for n in shown), np.ones(len(release))
 
 
 def _distance(axis: Axis, weights: Floats, table: Table) -> float:
@@ -168,11 +179,12 @@ def _distance(axis: Axis, weights: Floats, table: Table) -> float:
 def _moved(axis: Range, weights: Floats, values: pd.Series) -> float:
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     numbers = np.sort(numbers[np.isfinite(numbers)])
-    kinds = np.unique(numbers)
     some = np.isfinite(axis.low) & (weights > 0)
-    if len(kinds) < 2 or not some.any():
+    low, high = axis.low[some], axis.high[some]
+    kinds = np.unique(np.concatenate([numbers, low[low == high]]))
+    if len(kinds) < 2 or not len(numbers) or not len(low):
         return 0.0
-    low, high, mass = axis.low[some], axis.high[some], weights[some] / weights[some].sum()
+    mass = weights[some] / weights[some].sum()
     before = np.searchsorted(numbers, kinds, side="right") / len(numbers)
     after = np.zeros(len(kinds))
     step = 1.0 if axis.whole else 0.0

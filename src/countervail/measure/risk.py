@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import Progress
+from countervail.core.stats import plain_json
 from countervail.core.table import Table
 from countervail.core.tuples import column_numbers, row_numbers
 
@@ -42,7 +43,7 @@ class Risk:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def class_sizes(table: Table, columns: Sequence[str] | None = None) -> Ints:

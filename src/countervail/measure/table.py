@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from countervail.core import loss
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.release import Release
+from countervail.core.stats import plain_json
 from countervail.core.table import Table
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ class ReleaseRisk:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def ncp(release: Release, *, weights: Mapping[str, float] | None = None, table: Table | None = None) -> Floats:

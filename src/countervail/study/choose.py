@@ -9,6 +9,7 @@ from typing import Any
 
 from countervail.core.errors import RefusedError, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
+from countervail.core.stats import plain_value
 from countervail.study.mechanisms import OPEN, mechanisms
 from countervail.study.result import Row, Study
 
@@ -40,9 +41,11 @@ class Recommendation:
             "priority": self.priority,
             "recommended": self.best.to_dict(),
             "as_good": list(self.as_good),
-            "answers": self.answers,
+            "answers": plain_value(self.answers),
             "sentence": self.sentence,
-            "rows": [{**r.to_dict(), "total_epsilon": _finite(total_epsilon(r, self.answers))} for r in self.ranked],
+            "rows": [
+                {**r.to_dict(), "total_epsilon": plain_value(total_epsilon(r, self.answers))} for r in self.ranked
+            ],
             "without_noise": None if self.without_noise is None else self.without_noise.to_dict(),
         }
 
@@ -160,7 +163,3 @@ def _share(e: Any) -> str:
 
 def _mean(e: Any) -> str:
     return f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

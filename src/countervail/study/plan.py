@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from countervail.core.errors import bad_parameter
+from countervail.core.stats import plain_json, plain_value
 from countervail.core.table import Table
 from countervail.model.paper import KINDS, PAPER_MODELS
 from countervail.study.mechanisms import OPEN, mechanisms, sound
@@ -28,7 +29,7 @@ class Cell:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -130,7 +131,7 @@ class StudyPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain JSON data, without the rows and the model."""
-        return {
+        told: dict[str, Any] = {
             "tables": {n: len(t) for n, t in self.tables.items()},
             "mechanisms": list(self.mechanisms),
             "epsilons": list(self.epsilons),
@@ -142,3 +143,4 @@ class StudyPlan:
             "target": self.target,
             "audit_draws": self.audit_draws,
         }
+        return {name: plain_value(value) for name, value in told.items()}

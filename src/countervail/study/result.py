@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.stats import Estimate, clopper_pearson
+from countervail.core.stats import Estimate, clopper_pearson, plain_json, plain_value
 from countervail.measure.private import AnswerFigures, FigureSpread
 from countervail.study.mechanisms import mechanisms
 from countervail.study.plan import Cell, StudyPlan
@@ -99,13 +99,18 @@ class CellResult:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_dict`."""
-        moments = {n: Moments(**data["moments"][n]) for n in FIGURES}
-        return cls(moments, int(data["asked"]), float(data["accuracy"]), float(data["seconds"]))
+        moments = {n: Moments(**{k: _given(v) for k, v in data["moments"][n].items()}) for n in FIGURES}
+        return cls(moments, int(data["asked"]), float(_given(data["accuracy"])), float(_given(data["seconds"])))
+
+
+def _given(value: Any) -> Any:
+    """A figure of JSON data, where what is not finite is left open."""
+    return math.nan if value is None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +134,8 @@ class Row:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON data."""
-        figures = {n: {**f.mean.to_dict(), "deviation": f.deviation} for n, f in self.figures.items()}
-        rest = {k: v for k, v in asdict(self).items() if k != "figures"}
+        figures = {n: {**f.mean.to_dict(), "deviation": plain_value(f.deviation)} for n, f in self.figures.items()}
+        rest = {k: v for k, v in plain_json(self).items() if k != "figures"}
         return {**rest, "figures": figures}
 
 
@@ -194,7 +199,7 @@ class Study:
 
     def to_json(self) -> str:
         """The same as text."""
-        return json.dumps(self.to_dict(), indent=1)
+        return json.dumps(self.to_dict(), indent=1, allow_nan=False)
 
 
 def _sum(parts: Sequence[Moments]) -> Moments:

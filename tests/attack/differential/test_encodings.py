@@ -126,3 +126,29 @@ def test_quantiles_before_make_categories():
     assert out.frame["age"].isna().tolist() == [False] * 4 + [True]
     assert out.frame["age"].iloc[:4].tolist() == ["quantile 1"] * 2 + ["quantile 2"] * 2
     assert make_specs(out, ("tf", "hot"), 2)[0].values == ("quantile 1", "quantile 2", None)
+
+
+def people(genders):
+    frame = pd.DataFrame({"gender": genders, "ill": ["x", "y"] * (len(genders) // 2)})
+    return cv.Table.from_frame(frame, quasi_identifiers=["gender"], sensitive=["ill"])
+
+
+def features(how, table, released):
+    (spec,) = make_specs(table, ("tf", how), 2)
+    rows, own = encode_axis(cells("gender", released, "categorical"), table.frame["gender"].iloc[:1], spec)
+    assert rows.shape == (len(released), len(own))
+    return len(own)
+
+
+# Kassem et al. (2018), appendix A.1: gender takes 2 features when hot, 2 in binary and 3 when hot after anonymization.
+@pytest.mark.parametrize(("how", "n"), [("hot", 2), ("binary", 2), ("hot-after", 3), ("tf", 1)])
+def test_a_table_without_gaps_has_the_papers_number_of_features(how, n):
+    assert features(how, people(["Male", "Female"] * 2), ["Female", "Male", frozenset({"Female", "Male"})]) == n
+
+
+@pytest.mark.parametrize(("how", "n"), [("hot", 3), ("binary", 3), ("hot-after", 4), ("tf", 1)])
+def test_what_is_missing_anywhere_in_the_table_has_its_feature_in_both_releases(how, n):
+    table = people(["Male", "Female", None, "Male"])
+    everybody = ["Female", "Male", None, frozenset({"Female", "Male"})]
+    without_the_gap = ["Female", "Male", frozenset({"Female", "Male"})]
+    assert features(how, table, everybody) == features(how, table, without_the_gap) == n

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.report.explained import explained_page
+from countervail.report.explained_page import explained_page
 from countervail.report.page import render_page
 from countervail.testing import small_model, small_table
 

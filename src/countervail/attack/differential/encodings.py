@@ -1,7 +1,7 @@
 """Released cells as numbers for a learner: the 6 x 4 encodings of continuous and categorical attributes.
 
-What an encoding needs to know beyond the release (range, quantiles, categories) is taken from the tested table once, so
-that the same yardstick serves the release with and without a person.
+What an encoding needs to know beyond the release (range, quantiles, categories, whether anything is missing) is taken
+from the tested table once, so that the same yardstick serves the release with and without a person.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def make_specs(table: Table, encoding: tuple[str, str], quantiles: int) -> list[
         column, values = table.schema[name], table.frame[name]
         if column.type == "categorical":
             kinds = sorted(pd.unique(values.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
-            out.append(Spec(column, encoding[1], 0.0, 0.0, np.zeros(0), (*kinds, None)))
+            missing = (None,) if values.isna().any() else ()
+            out.append(Spec(column, encoding[1], 0.0, 0.0, np.zeros(0), (*kinds, *missing)))
             continue
         numbers = places(values, column)
         numbers = numbers[np.isfinite(numbers)]

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB
+from sklearn.utils.validation import has_fit_parameter
 
 from countervail.attack._released import plain_axis
 from countervail.attack.differential.encodings import Spec, encode_axis
@@ -57,24 +58,33 @@ def most_likely(p: NDArray[np.float64]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Published:
-    """A release as a learner reads it: cells of the quasi-identifiers, and the sensitive value of each row."""
+    """A release as a learner reads it: cells of the quasi-identifiers, and the sensitive value of each row.
+
+    A row with a set of sensitive values is read once for each of them, with a share of its `weight` each.
+    """
 
     axes: tuple[tuple[Axis, NDArray[np.int64] | None], ...]
     secret: NDArray[np.int64]
+    weight: Floats | None = None
 
     @classmethod
     def of(cls, release: Release, names: Sequence[str], sensitive: str, values: tuple[Any, ...]) -> Published:
         """Read a release; rows whose sensitive value the table never had are an error of the anonymiser."""
         held = {a.name: a for a in release.regions.axes}
+        if absent := [n for n in (*names, sensitive) if n not in held and n not in release.others.columns]:
+            raise SchemaError(f"The release lacks {absent}, which the test needs. Test another sensitive column.")
+        at, weight = None, None
+        if sensitive in held:
+            at, secret, weight = secret_sets(held[sensitive], release.groups, values)
+        else:
+            secret = secret_codes(release.others[sensitive], values)
         axes: list[tuple[Axis, NDArray[np.int64] | None]] = []
         for name in names:
             if name in held:
-                axes.append((held[name], release.groups))
-            elif name in release.others.columns:
-                axes.append((plain_axis(release.others[name], name, release.schema), None))
+                axes.append((held[name], release.groups if at is None else release.groups[at]))
             else:
-                raise SchemaError(f"The release lacks the quasi-identifier '{name}', which the test needs.")
-        return cls(tuple(axes), secret_codes(release.column(sensitive), values))
+                axes.append((plain_axis(release.others[name], name, release.schema), at))
+        return cls(tuple(axes), secret, weight)
 
     def features(self, person: pd.DataFrame, specs: Sequence[Spec]) -> tuple[Floats, Floats]:
         """Row x feature, and the person's own features."""
@@ -96,12 +106,13 @@ class Published:
             own.append(mine)
         shape = (int(self.secret.max()) + 1, *map(len, blocks))
         if np.prod(shape, dtype=float) <= _CELLS:  # few kinds of rows: count them without sorting
-            times = np.bincount(np.ravel_multi_index(keys, shape), minlength=int(np.prod(shape)))
+            times = np.bincount(np.ravel_multi_index(keys, shape), self.weight, minlength=int(np.prod(shape)))
             kinds = np.flatnonzero(times)
             secret, *places = np.unravel_index(kinds, shape)
             times = times[kinds]
         else:
-            _, first, times = np.unique(row_numbers(keys), return_index=True, return_counts=True)
+            _, first, kind = np.unique(row_numbers(keys), return_index=True, return_inverse=True)
+            times = np.bincount(kind, self.weight)
             secret, *places = (key[first] for key in keys)
         features = np.concatenate([block[place] for block, place in zip(blocks, places)], axis=1)
         return features, secret, times.astype(float), np.concatenate(own)
@@ -126,10 +137,24 @@ def secret_codes(column: pd.Series, values: tuple[Any, ...]) -> NDArray[np.int64
     return found[codes]
 
 
+def secret_sets(
+    axis: Axis, groups: NDArray[np.int64], values: tuple[Any, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Row, place of a sensitive value that it may have, and the share of the row that this value gets."""
+    could = axis.covers(pd.Series(values, dtype=object))[groups]
+    if not could.any(axis=1).all():
+        raise SchemaError(f"The release holds values of '{axis.name}' that the table does not have.")
+    rows, secret = (places.astype(np.int64) for places in np.nonzero(could))
+    return rows, secret, 1 / could.sum(axis=1)[rows]
+
+
 def trained(
     learner: Any, features: Floats, secret: NDArray[np.int64], seed: int | None, weight: Floats | None = None
 ) -> Any:
     """A fresh copy of the learner, fitted."""
+    if weight is not None and not has_fit_parameter(learner, "sample_weight"):
+        must = "a classifier whose fit takes sample_weight: this release shows sets of sensitive values"
+        raise bad_parameter(OWNER, "learner", must, type(learner).__name__)
     model = clone(learner)
     if seed is not None and "random_state" in model.get_params():
         model.set_params(random_state=seed)
@@ -195,7 +220,7 @@ class Job:
             return predicted(trained(self.learner, features, secret, seed, weight), own, len(self.values))
         features, own = release.features(person, self.specs)
         if model is None:
-            model = trained(self.learner, features, release.secret, seed)
+            model = trained(self.learner, features, release.secret, seed, release.weight)
         return predicted(model, own, len(self.values))
 
 

@@ -336,7 +336,7 @@ class _Setting:
         model = None
         if published is not None and not random and "tf" not in {s.how for s in self.specs}:
             features, _ = published.features(self.table.frame.iloc[[0]], self.specs)
-            model = trained(self.learner, features, published.secret, None)
+            model = trained(self.learner, features, published.secret, None, published.weight)
         return Job(
             self.table, anonymiser, self.learner, self.sensitive, self.values, self.specs, self.measure, random,
             published, model,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.composition import most_answers, plan_epsilon, zcdp_epsilon, zcdp_rho
+from countervail.core.stats import plain_json
 
 Composition = Literal["basic", "optimal", "zcdp"]
 COMPOSITIONS: tuple[Composition, ...] = ("basic", "optimal", "zcdp")
@@ -82,7 +83,7 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """The budget as plain JSON data."""
-        return asdict(self)
+        return plain_json(self)
 
 
 def _composition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.budget import Budget
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.guarantee.evidence import rerun_evidence
+from countervail.core.stats import plain_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,7 @@ class Guarantee:
 
     def to_dict(self) -> dict[str, Any]:
         """The promise as plain JSON data."""
-        return {"promise": type(self).__name__, **asdict(self)}
+        return {"promise": type(self).__name__, **plain_json(self)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class InlineDP(PublishedExplainer):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.2, Algorithm 1.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.2, Algorithm 1.
 
     Examples
     --------

@@ -41,7 +41,7 @@ class LDP(PublishedExplainer):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.1.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.1.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class LaplaceNoise(PostExplainer):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.3, Algorithm 2.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.3, Algorithm 2.
 
     Examples
     --------
@@ -149,7 +149,7 @@ class NoisyMax(_Frequencies):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.3.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.3.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class FeatureExponential(_Frequencies):
 
     References
     ----------
-    Differentially-private and plausible counterfactuals (paper 004), section 4.3.
+    Anonymous authors: Differentially-private and plausible counterfactuals (under review), section 4.3.
 
     Examples
     --------

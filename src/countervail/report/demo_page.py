@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ from countervail.attack import Inversion, Linkage
 from countervail.attack.base import AttackResult
 from countervail.core.explanation import Explanation, Explanations
 from countervail.core.protocols import Progress
-from countervail.core.stats import Estimate, mean_interval
+from countervail.core.stats import Estimate, mean_interval, plain_json
 from countervail.core.table import Table
 from countervail.data.load import load
 from countervail.explain.nice import NICE
 from countervail.model.train import train_forest
 from countervail.protect import CFK
-from countervail.report.explained import STRIP_CAPTION
+from countervail.report.explained_page import STRIP_CAPTION
 from countervail.report.figures import histograms
 from countervail.report.page import Fact, Page, Section
 from countervail.report.strips import region_strip
@@ -65,7 +65,7 @@ class DemoSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain JSON data."""
-        return {k: v for k, v in asdict(self).items() if k != "strip"}
+        return {k: v for k, v in plain_json(self).items() if k != "strip"}
 
     @property
     def story(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Figures reported in "Differentially-private and plausible counterfactuals" (paper 004), forests, as printed there.
+"""Figures that "Differentially-private and plausible counterfactuals" (under review) reports for forests, as printed.
 
 Keys: (mechanism, epsilon or None, neighbours or None). Values: Dist_rec, Plaus_prox, Correctness, M0, M1, d_min; shares
 in percent.
