@@ -30,8 +30,8 @@ from threadpoolctl import threadpool_limits
 import countervail as cv
 from countervail.core.stats import clopper_pearson
 from countervail.rules import Inducer
-from countervail.rules._grow import induce
-from countervail.rules.learning import value_table
+from countervail.rules.grow import induce
+from countervail.rules.inputs import value_table
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "rules.json"
 WORKER = Path(__file__).with_name("_rules_worker.py")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from countervail.rules.learning import value_table
+from countervail.rules.inputs import value_table
 
 INF = float("inf")
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 import countervail as cv
 from countervail.core.errors import CountervailError, ParameterError, SchemaError
 from countervail.rules import Inducer
-from countervail.rules._votes import conditions, votes
+from countervail.rules.votes import conditions, votes
 
 
 @given(decision_tables(), st.lists(st.tuples(st.integers(-1, 5), st.integers(-1, 5), st.integers(-1, 3)), max_size=5))

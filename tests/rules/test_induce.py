@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rules_twin import Rows, agreed, decision_tables, imprecise, lower, ours, plain, supported, unions
 
 import countervail as cv
-from countervail.rules import Inducer, ValueTable, _bits, _grow
+from countervail.rules import Inducer, ValueTable, grow, grow_bits
 from countervail.rules.induce import SEMANTICS, concluded, covered, inside_rule
-from countervail.rules.learning import value_table
+from countervail.rules.inputs import value_table
 
 TABLES = st.one_of(decision_tables(), decision_tables(sets=True))
 
@@ -29,7 +29,7 @@ def test_bits_and_lists_give_the_same_rules(table, semantics, data):
         inside, bad = inducer.lower(union)
         goal = inside & np.array(data.draw(st.lists(st.booleans(), min_size=len(inside), max_size=len(inside))))
         for mine, other in zip(
-            _bits.induce(table.coded, goal, inside, bad), _grow.induce(table.coded, goal, inside, bad)
+            grow_bits.induce(table.coded, goal, inside, bad), grow.induce(table.coded, goal, inside, bad)
         ):
             assert np.array_equal(mine, other)
 
@@ -38,8 +38,8 @@ def test_bits_are_used_where_columns_have_few_values():
     rng = np.random.default_rng(0)
     few, many = rng.integers(0, 5, (500, 4)), rng.normal(size=(500, 4))
     label = np.where(few[:, 0] + few[:, 1] > 4, "a", "b")
-    assert _bits.fits(value_table(pd.DataFrame(few).add_prefix("c"), label, None, "test").coded)
-    assert not _bits.fits(value_table(pd.DataFrame(many).add_prefix("c"), label, None, "test").coded)
+    assert grow_bits.fits(value_table(pd.DataFrame(few).add_prefix("c"), label, None, "test").coded)
+    assert not grow_bits.fits(value_table(pd.DataFrame(many).add_prefix("c"), label, None, "test").coded)
 
 
 @given(TABLES, st.integers(2, 4), st.sampled_from(SEMANTICS))

@@ -9,7 +9,7 @@ from countervail.attack import Knowledge, Shallow
 from countervail.protect.patterns.compose import Choice, compose
 from countervail.rules import Inducer
 from countervail.rules.induce import inside_rule
-from countervail.rules.learning import value_table
+from countervail.rules.inputs import value_table
 
 TABLE = cv.load("toy_evaluation")
 VALUES = value_table(TABLE.features, TABLE.target, TABLE.schema, "test")

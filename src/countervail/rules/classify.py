@@ -16,11 +16,11 @@ from countervail.core.errors import bad_parameter
 from countervail.core.release import Release
 from countervail.core.schema import Schema
 from countervail.core.table import Table, to_labels
-from countervail.rules._votes import conditions, votes
 from countervail.rules.induce import SEMANTICS, Inducer, Semantics, check_classes
-from countervail.rules.learning import coded_rows, frame_of, target_of, value_table
+from countervail.rules.inputs import coded_rows, frame_of, target_of, value_table
 from countervail.rules.ruleset import Rules
 from countervail.rules.values import Floats
+from countervail.rules.votes import conditions, votes
 
 Ties = Literal["first", "last"]
 

@@ -9,9 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from countervail.core.errors import bad_parameter
-from countervail.rules import _bits, _grow
-from countervail.rules import _kernels as kernels
-from countervail.rules import _row_kernels as rows
+from countervail.rules import grow, grow_bits, kernels
+from countervail.rules import row_kernels as rows
 from countervail.rules.ruleset import Rules
 from countervail.rules.values import Bools, Masks, ValueTable
 
@@ -47,7 +46,7 @@ class Inducer:
 
     def cover(self, unions: Iterable[int], goal: Bools | None = None) -> Rules:
         """MLEM2: for each union of classes, minimal rules that conclude it and together cover the goal."""
-        induce = _bits.induce if _bits.fits(self.table.coded) else _grow.induce
+        induce = grow_bits.induce if grow_bits.fits(self.table.coded) else grow.induce
         sizes, conditions, conclusions = [], [np.zeros((0, 3), dtype=np.int64)], []
         for union in unions:
             inside, bad = self.lower(union)

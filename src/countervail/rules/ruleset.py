@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from countervail.core.cells import cell_text, cell_to_json, range_ends
 from countervail.core.region import Region
-from countervail.rules import _kernels as kernels
+from countervail.rules import kernels
 from countervail.rules.values import Attribute, Bools, Ints, Masks, ValueTable
 
 Floats = NDArray[np.float64]

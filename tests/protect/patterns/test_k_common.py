@@ -14,7 +14,7 @@ from countervail.core.errors import ParameterError, RefusedError, SchemaError
 from countervail.protect.patterns.compose import company, smallest_subset
 from countervail.rules import Inducer
 from countervail.rules.induce import concluded
-from countervail.rules.learning import value_table
+from countervail.rules.inputs import value_table
 from countervail.testing import protector_checks
 
 VARIANTS = [("max", False), ("max", True), ("min", False), ("min", True)]

@@ -15,7 +15,7 @@ from countervail.core.table import Rows, Table
 from countervail.protect.base import Classes, TableProtector, begun, check_unchanged, settled
 from countervail.protect.patterns.compose import Objects, choose, compose
 from countervail.rules.induce import Inducer, check_classes
-from countervail.rules.learning import value_table
+from countervail.rules.inputs import value_table
 
 
 class KCommonPatterns(TableProtector):

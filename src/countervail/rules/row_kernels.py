@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from countervail.rules._kernels import listed
+from countervail.rules.kernels import listed
 from countervail.rules.values import Coded
 
 F = NDArray[np.float64]

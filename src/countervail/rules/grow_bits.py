@@ -1,4 +1,4 @@
-"""Compiled loops of MLEM2 on bitsets: one bit per row for each condition. Same rules as `_grow`, rule by rule.
+"""Compiled loops of MLEM2 on bitsets: one bit per row for each condition. Same rules as `grow`, rule by rule.
 
 For columns of few values this is many times faster than lists of rows; a column of n different numbers has 2n
 conditions and would take memory quadratic in n, so `fits` says where the bits take no more room than the table.
@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from countervail.rules._grow import scales
-from countervail.rules._kernels import DOWN, IN, UP, layout, meeting
+from countervail.rules.grow import scales
+from countervail.rules.kernels import DOWN, IN, UP, layout, meeting
 from countervail.rules.values import Coded
 
 I = NDArray[np.int64]  # noqa: E741
@@ -205,7 +205,7 @@ def _minimal(blocks: Any, chosen: I, outside: W, bads: W, soft: bool) -> I:
 
 @njit(cache=True, nogil=True)
 def induce(t: Coded, goal: B, inside: B, bad: B) -> tuple[I, I]:
-    """As `induce` of `_grow`, on bits."""
+    """As `induce` of `grow`, on bits."""
     soft = bool(bad.any())
     w = scales(t, inside)
     words = (t.weight.sum() + 63) // 64

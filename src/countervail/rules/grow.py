@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from countervail.rules._kernels import DOWN, IN, UP, covered, holds, inside_of, layout, may_hold, meeting
+from countervail.rules.kernels import DOWN, IN, UP, covered, holds, inside_of, layout, may_hold, meeting
 from countervail.rules.values import Coded
 
 I = NDArray[np.int64]  # noqa: E741
