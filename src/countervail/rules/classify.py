@@ -16,11 +16,11 @@ from countervail.core.errors import bad_parameter
 from countervail.core.release import Release
 from countervail.core.schema import Schema
 from countervail.core.table import Table, to_labels
-from countervail.rules.induce import SEMANTICS, Inducer, Semantics, check_classes
-from countervail.rules.inputs import coded_rows, frame_of, target_of, value_table
-from countervail.rules.ruleset import Rules
+from countervail.rules.induce import SEMANTICS, Inducer, Semantics, cap_unions
+from countervail.rules.inputs import build_value_table, encode_rows, take_features, take_target
+from countervail.rules.ruleset import RuleSet
 from countervail.rules.values import Floats
-from countervail.rules.votes import conditions, votes
+from countervail.rules.votes import list_conditions, vote
 
 Ties = Literal["first", "last"]
 
@@ -41,15 +41,15 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         """
         owner = type(self).__name__
         self._check_parameters()
-        frame, y = frame_of(X, owner), to_labels(y)
+        frame, y = take_features(X, owner), to_labels(y)
         schema, target = self.schema, str(getattr(y, "name", None) or "class")
         if isinstance(X, (Table, Release)):
             schema = schema or X.schema
             target = schema.target or "class"
-            y = target_of(X, owner) if y is None else y
+            y = take_target(X, owner) if y is None else y
         if y is None:
             raise bad_parameter(owner, "y", "given with a frame", None)
-        table = value_table(frame, y, schema, owner)
+        table = build_value_table(frame, y, schema, owner)
         self.classes_: NDArray[Any] = np.array(table.classes)
         self.feature_names_in_ = np.array(table.names, dtype=object)
         self.n_features_in_ = len(table.names)
@@ -62,14 +62,14 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
     def scores(self, X: Any) -> Floats:
         """What the rules vote for each class; the classes' shares in training where no rule even partly matches."""
         check_is_fitted(self, "rules_")
-        rows = coded_rows(frame_of(X, type(self).__name__), self.rules_.attributes, type(self).__name__)
+        rows = encode_rows(take_features(X, type(self).__name__), self.rules_.attributes, type(self).__name__)
         weight = (self.rules_.support * self.rules_.specificity).astype(float)
         told = self.rules_.classes
         cast: Floats = np.zeros((len(rows), len(self.classes_)))
         if told:
             place = [self.classes_.tolist().index(c) for c in told]
-            cast[:, place] = votes(
-                np.ascontiguousarray(rows.T), conditions(self.rules_), weight, self.rules_.conclusions, len(told)
+            cast[:, place] = vote(
+                np.ascontiguousarray(rows.T), list_conditions(self.rules_), weight, self.rules_.conclusions, len(told)
             )
         cast[cast.sum(axis=1) == 0] = self.shares_
         return np.round(cast, 9)
@@ -94,7 +94,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         return self.rules_.to_frame()
 
     @abstractmethod
-    def _induce(self, inducer: Inducer) -> Rules: ...
+    def _induce(self, inducer: Inducer) -> RuleSet: ...
 
     def _shares(self, people: Floats) -> Floats:
         """What is said where no rule matches: the share of each class."""
@@ -145,7 +145,7 @@ class MLEM2(RuleClassifier):
         self.ties = ties
         self.schema = schema
 
-    def _induce(self, inducer: Inducer) -> Rules:
+    def _induce(self, inducer: Inducer) -> RuleSet:
         return inducer.precise()
 
 
@@ -198,11 +198,11 @@ class LERS(RuleClassifier):
         self.ties = ties
         self.schema = schema
 
-    def _induce(self, inducer: Inducer) -> Rules:
+    def _induce(self, inducer: Inducer) -> RuleSet:
         table = inducer.table
         if self.k > table.rows:
             raise bad_parameter("LERS", "k", f"at most the number of rows, {table.rows}", self.k)
-        cap = check_classes(table, self.max_union, "LERS")
+        cap = cap_unions(table, self.max_union, "LERS")
         if cap is not None and self.max_union is None:
             warnings.warn(
                 f"{len(table.classes)} classes have too many unions: only those of up to {cap} classes are tried. "

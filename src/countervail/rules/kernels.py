@@ -1,21 +1,26 @@
-"""Compiled checks of rows against conditions and rules. Each has a plain-Python twin in the tests."""
+"""Compiled checks of rows against conditions, rules and other rows. Each has a plain-Python twin in the tests."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from countervail.rules.values import Coded
+from countervail.rules.values import Bools, Coded, Codes, Floats, Ints, Masks
 
-I = NDArray[np.int64]  # noqa: E741
-C = NDArray[np.int32]
-B = NDArray[np.bool_]
+F = TypeVar("F", bound=Callable[..., Any])
 UP, DOWN, IN = 0, 1, 2  # a <= cut, a >= cut, a within a set
 
 
-@njit(cache=True, nogil=True)
-def listed(items: C, start: int, end: int, wanted: int) -> bool:
+def kernel(function: F) -> F:
+    """Compile with the project's settings and keep the signature for the type checker."""
+    return cast(F, numba.njit(cache=True, nogil=True)(function))
+
+
+@kernel
+def contains(items: Codes, start: int, end: int, wanted: int) -> bool:
     """Whether a sorted stretch of a list holds a number."""
     while start < end:
         middle = (start + end) // 2
@@ -28,30 +33,30 @@ def listed(items: C, start: int, end: int, wanted: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def holds(t: Coded, a: int, kind: int, code: int, row: int) -> bool:
     """Whether the row's value set lies inside a condition."""
     if kind == UP:
-        return t.up[a, row] <= code
+        return bool(t.up[a, row] <= code)
     if kind == DOWN:
-        return t.down[a, row] >= code
+        return bool(t.down[a, row] >= code)
     s = t.first[a] + t.up[a, row]
-    return listed(t.sup, t.sup_at[s], t.sup_at[s + 1], code)
+    return contains(t.sup, t.sup_at[s], t.sup_at[s + 1], code)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def may_hold(t: Coded, a: int, kind: int, code: int, row: int) -> bool:
     """Whether the row's value set overlaps a condition."""
     if kind == UP:
-        return t.may_up[a, row] <= code
+        return bool(t.may_up[a, row] <= code)
     if kind == DOWN:
-        return t.may_down[a, row] >= code
+        return bool(t.may_down[a, row] >= code)
     s = t.first[a] + t.up[a, row]
-    return listed(t.meet, t.meet_at[s], t.meet_at[s + 1], code)
+    return contains(t.meet, t.meet_at[s], t.meet_at[s + 1], code)
 
 
-@njit(cache=True, nogil=True)
-def layout(t: Coded) -> tuple[I, I]:
+@kernel
+def lay_out(t: Coded) -> tuple[Ints, Ints]:
     """Where the conditions of each attribute start in one array, and how many of them are of the kind UP."""
     m = len(t.ordered)
     base, ups = np.zeros(m + 1, np.int64), np.zeros(m, np.int64)
@@ -64,8 +69,8 @@ def layout(t: Coded) -> tuple[I, I]:
     return base, ups
 
 
-@njit(cache=True, nogil=True)
-def covered(t: Coded, base: I, ups: I, rows: B) -> I:
+@kernel
+def count_covered(t: Coded, base: Ints, ups: Ints, rows: Bools) -> Ints:
     """How many of the marked rows each condition covers."""
     out = np.zeros(base[-1], np.int64)
     for a in range(len(t.ordered)):
@@ -89,15 +94,15 @@ def covered(t: Coded, base: I, ups: I, rows: B) -> I:
     return out
 
 
-@njit(cache=True, nogil=True)
-def meeting(t: Coded, a: int, kind: int, code: int, rows: I, may: bool) -> B:
+@kernel
+def mark_meeting(t: Coded, a: int, kind: int, code: int, rows: Ints, may: bool) -> Bools:
     """Which of the rows a condition covers (or may cover)."""
     out = np.empty(len(rows), np.bool_)
     if kind == IN:
         sets = np.empty(t.first[a + 1] - t.first[a], np.bool_)
         at, lists = (t.meet_at, t.meet) if may else (t.sup_at, t.sup)
         for v in range(len(sets)):
-            sets[v] = listed(lists, at[t.first[a] + v], at[t.first[a] + v + 1], code)
+            sets[v] = contains(lists, at[t.first[a] + v], at[t.first[a] + v + 1], code)
         for i in range(len(rows)):
             out[i] = sets[t.up[a, rows[i]]]
     elif kind == UP:
@@ -111,35 +116,87 @@ def meeting(t: Coded, a: int, kind: int, code: int, rows: I, may: bool) -> B:
     return out
 
 
-@njit(cache=True, nogil=True)
-def inside_of(t: Coded, conditions: I, rows: I) -> I:
+@kernel
+def keep_inside(t: Coded, conditions: Ints, rows: Ints) -> Ints:
     """The rows that lie inside all conditions."""
     for c in range(len(conditions)):
-        rows = rows[meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows, False)]
+        rows = rows[mark_meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows, False)]
     return rows
 
 
-@njit(cache=True, nogil=True)
-def needed(t: Coded, at: I, conditions: I, goal: B) -> B:
+@kernel
+def mark_needed(t: Coded, at: Ints, conditions: Ints, goal: Bools) -> Bools:
     """Which rules are kept when, first to last, those are dropped that the others cover."""
     rows = np.flatnonzero(goal)
     times = np.zeros(len(goal), np.int64)
     for r in range(len(at) - 1):
-        times[inside_of(t, conditions[at[r] : at[r + 1]], rows)] += 1
+        times[keep_inside(t, conditions[at[r] : at[r + 1]], rows)] += 1
     keep = np.ones(len(at) - 1, np.bool_)
     for r in range(len(at) - 1):
-        mine = inside_of(t, conditions[at[r] : at[r + 1]], rows)
+        mine = keep_inside(t, conditions[at[r] : at[r + 1]], rows)
         if len(mine) == 0 or times[mine].min() > 1:
             keep[r] = False
             times[mine] -= 1
     return keep
 
 
-@njit(cache=True, nogil=True)
-def supports(t: Coded, at: I, conditions: I) -> I:
+@kernel
+def count_supports(t: Coded, at: Ints, conditions: Ints) -> Ints:
     """How many rows each rule covers."""
     out = np.zeros(len(at) - 1, np.int64)
     everyone = np.arange(len(t.weight))
     for r in range(len(at) - 1):
-        out[r] = t.weight[inside_of(t, conditions[at[r] : at[r + 1]], everyone)].sum()
+        out[r] = t.weight[keep_inside(t, conditions[at[r] : at[r + 1]], everyone)].sum()
+    return out
+
+
+@kernel
+def lies_inside(t: Coded, low: Floats, high: Floats, inner: int, outer: int) -> bool:
+    """Whether one row's value sets all lie inside another's."""
+    for a in range(len(t.ordered)):
+        if t.ordered[a]:
+            if low[a, inner] < low[a, outer] or high[a, inner] > high[a, outer]:
+                return False
+        else:
+            s = t.first[a] + t.up[a, inner]
+            if not contains(t.sup, t.sup_at[s], t.sup_at[s + 1], t.up[a, outer]):
+                return False
+    return True
+
+
+@kernel
+def overlaps(t: Coded, low: Floats, high: Floats, one: int, other: int) -> bool:
+    """Whether two rows have a value in common in every attribute."""
+    for a in range(len(t.ordered)):
+        if t.ordered[a]:
+            if low[a, one] > high[a, other] or low[a, other] > high[a, one]:
+                return False
+        else:
+            s = t.first[a] + t.up[a, one]
+            if not contains(t.meet, t.meet_at[s], t.meet_at[s + 1], t.up[a, other]):
+                return False
+    return True
+
+
+@kernel
+def join_decisions(t: Coded, low: Floats, high: Floats, decisions: Masks) -> Masks:
+    """The union of the decisions of all rows inside each row."""
+    out = decisions.copy()
+    for outer in range(len(decisions)):
+        for inner in range(len(decisions)):
+            if (decisions[inner] & ~out[outer]) != 0 and lies_inside(t, low, high, inner, outer):
+                out[outer] |= decisions[inner]
+    return out
+
+
+@kernel
+def mark_clear(t: Coded, low: Floats, high: Floats, rows: Bools, bad: Bools) -> Bools:
+    """Which of the rows overlap no bad one."""
+    out = rows.copy()
+    bads = np.flatnonzero(bad)
+    for row in np.flatnonzero(rows):
+        for other in bads:
+            if overlaps(t, low, high, int(row), int(other)):
+                out[row] = False
+                break
     return out
