@@ -154,7 +154,7 @@ def test_a_mondrian_release_is_training_data():
         (lambda f: cv.MLEM2().fit(f, ["p", "q"]), ParameterError, "as long as X, 3 rows"),
         (lambda f: cv.MLEM2().fit(f), ParameterError, "'y' parameter of MLEM2 must be given"),
         (lambda f: cv.MLEM2().fit(f.iloc[:0], []), ParameterError, "at least one row"),
-        (lambda f: cv.MLEM2().fit(np.eye(3), list("pqp")), ParameterError, "a DataFrame"),
+        (lambda f: cv.MLEM2().fit({1, 2, 3}, list("pqp")), ParameterError, "a DataFrame"),
         (lambda f: cv.MLEM2().fit(pd.concat([f, f], axis=1), list("pqp")), SchemaError, "must be unique"),
         (lambda f: cv.MLEM2(semantics="loose").fit(f, list("pqp")), ParameterError, "'semantics' parameter of MLEM2"),
         (lambda f: cv.MLEM2(ties="both").fit(f, list("pqp")), ParameterError, "'ties' parameter of MLEM2"),

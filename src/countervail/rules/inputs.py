@@ -1,4 +1,4 @@
-"""From what a user holds (a frame, a table, a release) to a value-set table, and from rows to numbers to match."""
+"""From what a user holds (a frame, an array, a table, a release) to a value-set table, and from rows to numbers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
 
 from countervail.core.cells import is_missing
 from countervail.core.conform import conform_column
@@ -14,7 +18,7 @@ from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.schema import Column, Schema
-from countervail.core.table import Table, to_pandas
+from countervail.core.table import Table, to_labels, to_pandas
 from countervail.rules.values import MAX_CLASSES, Attribute, Floats, ValueTable
 
 
@@ -24,8 +28,6 @@ def build_value_table(frame: pd.DataFrame, labels: Iterable[Any], schema: Schema
     if len(y) != len(frame):
         raise bad_parameter(owner, "y", f"as long as X, {len(frame)} rows", f"{len(y)} labels")
     classes = _list_classes(y, owner)
-    if twice := sorted({str(c) for c in frame.columns[frame.columns.duplicated()]}):
-        raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
     columns = tuple(_declare(frame[n], str(n), schema) for n in frame.columns)
     features = Schema(columns)
     if not any(_has_cells(frame[n]) for n in frame.columns):
@@ -120,15 +122,54 @@ def _has_cells(values: pd.Series) -> bool:
 
 
 def take_features(X: Any, owner: str) -> pd.DataFrame:
-    """The features as a pandas frame with at least one row and column."""
+    """The features as a pandas frame with at least one row and column; those of an array have no names."""
     if isinstance(X, (Table, Release)):
         whole = X.frame if isinstance(X, Table) else X.to_frame()
         frame = whole[[n for n in X.schema.features if n in whole.columns]]
+    elif _is_array(X):
+        frame = pd.DataFrame(_check_array(X, owner)).infer_objects()
     else:
         frame = to_pandas(X, owner, "X")
     if not len(frame) or not len(frame.columns):
         raise bad_parameter(owner, "X", "a frame with at least one row and one column", f"{frame.shape}")
+    if twice := sorted({str(c) for c in frame.columns[frame.columns.duplicated()]}):
+        raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
     return frame
+
+
+def _is_array(X: Any) -> bool:
+    framed = hasattr(X, "columns") or isinstance(X, pd.Series)
+    return isinstance(X, (list, tuple)) or issparse(X) or (hasattr(X, "__array__") and not framed)
+
+
+def _check_array(X: Any, owner: str) -> NDArray[Any]:
+    """An array with rows and columns; scikit-learn names what is wrong, but for two errors that would show values."""
+    if not issparse(X):
+        X = np.asarray(X, dtype=object if isinstance(X, (list, tuple)) else None)
+        if X.ndim != 2:
+            hint = "Reshape your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row."
+            raise bad_parameter(owner, "X", "an array of rows and columns", f"{X.ndim} dimension(s)", hint)
+        if X.dtype.kind == "c":
+            hint = "Complex data not supported: pass the two parts as columns."
+            raise bad_parameter(owner, "X", "of real numbers or labels", str(X.dtype), hint)
+    found: NDArray[Any] = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner, input_name="X")
+    return found
+
+
+def take_labels(y: Any, owner: str) -> Any:
+    """The labels as something to go through; a column vector is made flat, with scikit-learn's warning."""
+    y = to_labels(y)
+    if y is None:
+        hint = f"{owner} requires y to be passed, but the target y is None; a Table or Release may have its own."
+        raise bad_parameter(owner, "y", "given with a frame or an array", None, hint)
+    if hasattr(y, "__array__") and not isinstance(y, pd.Series):
+        y = column_or_1d(np.asarray(y), warn=True)
+    if pd.api.types.infer_dtype(y) in ("floating", "mixed-integer-float"):
+        numbers = pd.Series(y, dtype=float).dropna().to_numpy()
+        if np.isinf(numbers).any():
+            raise bad_parameter(owner, "y", "of finite numbers or of labels", "infinite numbers")
+        check_classification_targets(numbers)  # fractions are the target of a regression
+    return y
 
 
 def take_target(X: Table | Release, owner: str) -> pd.Series:
