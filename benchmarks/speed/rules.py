@@ -30,8 +30,8 @@ from threadpoolctl import threadpool_limits
 import countervail as cv
 from countervail.core.stats import clopper_pearson
 from countervail.rules import Inducer
-from countervail.rules._grow import induce
-from countervail.rules.learning import value_table
+from countervail.rules.grow import induce
+from countervail.rules.inputs import build_value_table
 
 RESULT = Path(__file__).resolve().parents[1] / "results" / "rules.json"
 WORKER = Path(__file__).with_name("_rules_worker.py")
@@ -127,7 +127,7 @@ def grown(rows: int, attributes: int, values: int = 4) -> dict[str, Any]:
 
 def tried(frame: pd.DataFrame, y: Any) -> int:
     """How many rules were grown, those included that others made superfluous: what the time goes into."""
-    inducer = Inducer(value_table(frame, y, None, "benchmark"))
+    inducer = Inducer(build_value_table(frame, y, None, "benchmark"))
     found = 0
     for c in range(3):
         inside, bad = inducer.lower(1 << c)

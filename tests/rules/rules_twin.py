@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from countervail.rules.learning import value_table
+from countervail.rules.inputs import build_value_table
 
 INF = float("inf")
 
@@ -243,4 +243,4 @@ def decision_tables(draw, sets=False, most=14):
         frame["p"] = frame["p"].astype(int)
     if sets and not any(isinstance(v, pd.Interval) for v in frame["q"]):
         frame["q"] = frame["q"].astype(int)
-    return value_table(frame, column["y"], None, "test")
+    return build_value_table(frame, column["y"], None, "test")

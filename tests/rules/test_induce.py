@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rules_twin import Rows, agreed, decision_tables, imprecise, lower, ours, plain, supported, unions
 
 import countervail as cv
-from countervail.rules import Inducer, ValueTable, _bits, _grow
-from countervail.rules.induce import SEMANTICS, concluded, covered, inside_rule
-from countervail.rules.learning import value_table
+from countervail.rules import Inducer, ValueTable, grow, grow_bits
+from countervail.rules.induce import SEMANTICS, conclude, mark_covered, mark_inside
+from countervail.rules.inputs import build_value_table
 
 TABLES = st.one_of(decision_tables(), decision_tables(sets=True))
 
@@ -29,7 +29,7 @@ def test_bits_and_lists_give_the_same_rules(table, semantics, data):
         inside, bad = inducer.lower(union)
         goal = inside & np.array(data.draw(st.lists(st.booleans(), min_size=len(inside), max_size=len(inside))))
         for mine, other in zip(
-            _bits.induce(table.coded, goal, inside, bad), _grow.induce(table.coded, goal, inside, bad)
+            grow_bits.induce(table.coded, goal, inside, bad), grow.induce(table.coded, goal, inside, bad)
         ):
             assert np.array_equal(mine, other)
 
@@ -38,8 +38,8 @@ def test_bits_are_used_where_columns_have_few_values():
     rng = np.random.default_rng(0)
     few, many = rng.integers(0, 5, (500, 4)), rng.normal(size=(500, 4))
     label = np.where(few[:, 0] + few[:, 1] > 4, "a", "b")
-    assert _bits.fits(value_table(pd.DataFrame(few).add_prefix("c"), label, None, "test").coded)
-    assert not _bits.fits(value_table(pd.DataFrame(many).add_prefix("c"), label, None, "test").coded)
+    assert grow_bits.fits(build_value_table(pd.DataFrame(few).add_prefix("c"), label, None, "test").coded)
+    assert not grow_bits.fits(build_value_table(pd.DataFrame(many).add_prefix("c"), label, None, "test").coded)
 
 
 @given(TABLES, st.integers(2, 4), st.sampled_from(SEMANTICS))
@@ -55,14 +55,14 @@ def test_every_rule_is_consistent(table, semantics):
     rules = inducer.imprecise()
     for r in range(len(rules)):
         inside, _ = inducer.lower(int(rules.conclusions[r]))
-        assert not (inside_rule(rules, r, table) & ~inside).any()
+        assert not (mark_inside(rules, r, table) & ~inside).any()
 
 
 @given(decision_tables())
 def test_a_rule_of_an_ordinary_table_is_never_wrong_about_its_rows(table):
     rules = Inducer(table).imprecise()
     for r in range(len(rules)):
-        decisions = table.decisions[inside_rule(rules, r, table)]
+        decisions = table.decisions[mark_inside(rules, r, table)]
         assert len(decisions) and not (decisions & ~rules.conclusions[r]).any()
 
 
@@ -87,15 +87,15 @@ def test_the_rules_cover_what_can_be_told(table, picked):
     union = 1 << (picked % len(table.classes))
     inside, _ = inducer.lower(union)
     rules = inducer.cover([union])
-    assert (covered(rules, table) == inside).all()
+    assert (mark_covered(rules, table) == inside).all()
     for r in range(len(rules)):
-        assert len(rules) == 1 or not (covered(rules.take(np.arange(len(rules)) != r), table) >= inside).all()
+        assert len(rules) == 1 or not (mark_covered(rules.take(np.arange(len(rules)) != r), table) >= inside).all()
 
 
 @given(decision_tables(), st.integers(2, 4))
 def test_what_rules_agree_on_is_counted_as_the_twin_counts(table, k):
     rules, rows = Inducer(table).supported(k), Rows(table)
-    known = concluded(rules, table)[table.group]
+    known = conclude(rules, table)[table.group]
     assert known.tolist() == [agreed(supported(rows, k), i, rows.classes) for i in range(rows.n)]
 
 
@@ -104,9 +104,9 @@ def test_equal_rows_and_their_order_change_nothing_but_the_support(table):
     frame, y = _frame(table)
     turned = np.arange(len(frame))[::-1]
     twice = np.concatenate([turned, turned])
-    once, doubled = (Inducer(value_table(frame.iloc[i], y[i], None, "test")).imprecise() for i in (turned, twice))
+    once, doubled = (Inducer(build_value_table(frame.iloc[i], y[i], None, "test")).imprecise() for i in (turned, twice))
     assert [(c, u, 2 * s) for c, u, s in ours(once)] == ours(doubled)
-    assert ours(once) == ours(Inducer(value_table(frame, y, None, "test")).imprecise())
+    assert ours(once) == ours(Inducer(build_value_table(frame, y, None, "test")).imprecise())
 
 
 def _frame(table):
@@ -123,7 +123,7 @@ def test_the_data_sets_of_the_paper_give_the_twins_rules(name):
         pytest.skip(f"{name} is not on this machine: {type(missing).__name__}")
     rng = np.random.default_rng(0)
     part = table.take(np.sort(rng.permutation(len(table))[:120]))
-    values = value_table(part.features, part.target, part.schema, "test")
+    values = build_value_table(part.features, part.target, part.schema, "test")
     assert ours(Inducer(values).precise()) == plain(unions(Rows(values), 1), values.attributes)
     assert ours(Inducer(values).supported(5)) == plain(supported(Rows(values), 5), values.attributes)
 
@@ -131,7 +131,7 @@ def test_the_data_sets_of_the_paper_give_the_twins_rules(name):
 def test_a_table_of_single_cells_equals_the_table():
     table = cv.load("toy_evaluation")
     cells = table.features.astype(object).map(lambda v: frozenset([v]))
-    soft = value_table(cells, table.target, table.schema, "test")
-    crisp = value_table(table.features, table.target, table.schema, "test")
+    soft = build_value_table(cells, table.target, table.schema, "test")
+    crisp = build_value_table(table.features, table.target, table.schema, "test")
     assert isinstance(soft, ValueTable) and soft.crisp
     assert Inducer(soft).imprecise().to_text() == Inducer(crisp).imprecise().to_text()

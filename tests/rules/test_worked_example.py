@@ -6,13 +6,13 @@ import pytest
 
 import countervail as cv
 from countervail.attack import Knowledge, Shallow
-from countervail.protect.patterns.compose import Choice, compose
+from countervail.protect.patterns.compose import PatternParts, compose
 from countervail.rules import Inducer
-from countervail.rules.induce import inside_rule
-from countervail.rules.learning import value_table
+from countervail.rules.induce import mark_inside
+from countervail.rules.inputs import build_value_table
 
 TABLE = cv.load("toy_evaluation")
-VALUES = value_table(TABLE.features, TABLE.target, TABLE.schema, "test")
+VALUES = build_value_table(TABLE.features, TABLE.target, TABLE.schema, "test")
 I3, I4, I6, I5, I1, I2 = range(6)  # where the paper's rules are in ours
 M, F, MF = "male", "female", frozenset({"male", "female"})
 S, E, SE = "salesman", "engineer", frozenset({"salesman", "engineer"})
@@ -81,7 +81,8 @@ def patterns(name):
     """A pattern table from the choices of Table 4."""
     rules = Inducer(VALUES).unions(2)
     choices = [
-        Choice(picked, tuple((u, other - 1) for other in others)) for u, (picked, others) in enumerate(TABLE_4[name])
+        PatternParts(picked, tuple((u, other - 1) for other in others))
+        for u, (picked, others) in enumerate(TABLE_4[name])
     ]
     return compose(VALUES, rules, choices, False, "evaluation")
 
@@ -122,7 +123,7 @@ def test_table_5_is_2_common(name):
 def test_the_rules_of_table_6_are_valid(cells, conclusion, names):
     for name in names:
         shown = release(name).to_frame()
-        values = value_table(shown[VALUES.names], shown["evaluation"], TABLE.schema, "test")
+        values = build_value_table(shown[VALUES.names], shown["evaluation"], TABLE.schema, "test")
         union = sum(1 << values.classes.index(c) for c in conclusion)
         inside, _ = Inducer(values, "paper").lower(union)
         asked = pd.DataFrame({n: shown[n].map(lambda v, n=n: _set(v) <= _set(cells[n])) for n in cells})
@@ -136,14 +137,14 @@ def _set(cell):
 
 def test_two_rules_of_table_6_are_not_minimal():
     shown = release("cT1").to_frame()
-    values = value_table(shown[VALUES.names], shown["evaluation"], TABLE.schema, "test")
+    values = build_value_table(shown[VALUES.names], shown["evaluation"], TABLE.schema, "test")
     inducer = Inducer(values, "paper", "evaluation")
     low_or_high = sum(1 << values.classes.index(c) for c in LH)
     found = inducer.cover([low_or_high])
     assert "If domicile is Osaka or Tokyo then evaluation is high or low." in [r.sentence for r in found]
     for r in range(len(found)):
         inside, _ = inducer.lower(low_or_high)
-        assert not (inside_rule(found, r, values) & ~inside).any()
+        assert not (mark_inside(found, r, values) & ~inside).any()
 
 
 def test_living_in_tokyo_reveals_the_occupation_but_not_the_sex():

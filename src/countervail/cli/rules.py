@@ -13,7 +13,7 @@ from countervail.core.guarantee import KCommonality
 from countervail.core.table import Table
 
 if TYPE_CHECKING:
-    from countervail.rules import Rules
+    from countervail.rules import RuleSet
 
 ENDINGS = (".txt", ".csv", ".csv.gz", ".parquet", ".json", ".html")
 
@@ -51,7 +51,7 @@ def rules(
     err.print("The bounds of rules are values that somebody has: read them before you publish.", markup=False)
 
 
-def _write(found: Rules, promise: KCommonality, path: Path) -> None:
+def _write(found: RuleSet, promise: KCommonality, path: Path) -> None:
     if path.suffix == ".json":
         write_text(json_text({"guarantee": promise.to_dict(), **found.to_dict()}), path)
     elif path.suffix == ".txt":

@@ -10,7 +10,7 @@ from countervail.core.cells import cell_text
 from countervail.core.guarantee import Guarantee
 from countervail.report.figures import rule_bars
 from countervail.report.page import Fact, Page, Section
-from countervail.rules.ruleset import Rules
+from countervail.rules.ruleset import RuleSet
 
 _SHOWN = 40
 
@@ -29,7 +29,7 @@ class RulesSummary:
     promise: str
 
 
-def summarize_rules(rules: Rules, guarantee: Guarantee) -> RulesSummary:
+def summarize_rules(rules: RuleSet, guarantee: Guarantee) -> RulesSummary:
     """The rules in words, in the order in which they are shown."""
     found = sorted(rules, key=lambda r: -r.support)
     return RulesSummary(

@@ -5,5 +5,5 @@ from countervail.rules.classify import MLEM2 as MLEM2
 from countervail.rules.classify import RuleClassifier as RuleClassifier
 from countervail.rules.induce import Inducer as Inducer
 from countervail.rules.ruleset import Rule as Rule
-from countervail.rules.ruleset import Rules as Rules
+from countervail.rules.ruleset import RuleSet as RuleSet
 from countervail.rules.values import ValueTable as ValueTable

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from countervail.core.errors import bad_parameter
 from countervail.core.release import Release
 from countervail.core.schema import Schema
-from countervail.core.table import Table, to_labels
-from countervail.rules._votes import conditions, votes
-from countervail.rules.induce import SEMANTICS, Inducer, Semantics, check_classes
-from countervail.rules.learning import coded_rows, frame_of, target_of, value_table
-from countervail.rules.ruleset import Rules
+from countervail.core.table import Table
+from countervail.rules.induce import SEMANTICS, Inducer, Semantics, cap_unions
+from countervail.rules.inputs import build_value_table, encode_rows, take_features, take_labels, take_target
+from countervail.rules.ruleset import RuleSet
 from countervail.rules.values import Floats
+from countervail.rules.votes import list_conditions, vote
 
 Ties = Literal["first", "last"]
 
@@ -33,26 +33,27 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
     schema: Schema | None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn rules from a DataFrame and its classes, or from a Table or Release and its target.
+        """Learn rules from a DataFrame or array and its classes, or from a Table or Release and its target.
 
         Cells of X may be plain values, closed `pd.Interval`s or frozensets, and labels frozensets of classes: a table
         of patterns is training data like any other. Types follow the dtypes (numbers; ordered categories; anything
-        else is nominal) unless `schema` says otherwise.
+        else is nominal) unless `schema` says otherwise. The columns of an array are called x0, x1, ...; one of objects
+        is read column by column.
         """
         owner = type(self).__name__
         self._check_parameters()
-        frame, y = frame_of(X, owner), to_labels(y)
+        frame, own = take_features(X, owner), isinstance(X, (Table, Release))
+        y = take_target(X, owner) if own and y is None else take_labels(y, owner)
         schema, target = self.schema, str(getattr(y, "name", None) or "class")
-        if isinstance(X, (Table, Release)):
+        if own:
             schema = schema or X.schema
             target = schema.target or "class"
-            y = target_of(X, owner) if y is None else y
-        if y is None:
-            raise bad_parameter(owner, "y", "given with a frame", None)
-        table = value_table(frame, y, schema, owner)
-        self.classes_: NDArray[Any] = np.array(table.classes)
-        self.feature_names_in_ = np.array(table.names, dtype=object)
-        self.n_features_in_ = len(table.names)
+        validate_data(self, frame, skip_check_array=True)  # notes the columns' number, and names where they have any
+        if not hasattr(self, "feature_names_in_"):
+            frame = frame.set_axis([f"x{i}" for i in range(self.n_features_in_)], axis=1)
+        table = build_value_table(frame, y, schema, owner)
+        one_type = len({type(c) for c in table.classes}) == 1
+        self.classes_: NDArray[Any] = np.array(table.classes, dtype=None if one_type else object)
         self.rules_ = self._induce(Inducer(table, self.semantics, target))
         held = (table.decisions[:, None] >> np.arange(len(table.classes), dtype=np.uint64)) & np.uint64(1)
         shares = (table.weight[:, None] * held / held.sum(axis=1, keepdims=True)).sum(axis=0)
@@ -62,14 +63,14 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
     def scores(self, X: Any) -> Floats:
         """What the rules vote for each class; the classes' shares in training where no rule even partly matches."""
         check_is_fitted(self, "rules_")
-        rows = coded_rows(frame_of(X, type(self).__name__), self.rules_.attributes, type(self).__name__)
+        rows = self._encode(X)
         weight = (self.rules_.support * self.rules_.specificity).astype(float)
         told = self.rules_.classes
         cast: Floats = np.zeros((len(rows), len(self.classes_)))
         if told:
             place = [self.classes_.tolist().index(c) for c in told]
-            cast[:, place] = votes(
-                np.ascontiguousarray(rows.T), conditions(self.rules_), weight, self.rules_.conclusions, len(told)
+            cast[:, place] = vote(
+                np.ascontiguousarray(rows.T), list_conditions(self.rules_), weight, self.rules_.conclusions, len(told)
             )
         cast[cast.sum(axis=1) == 0] = self.shares_
         return np.round(cast, 9)
@@ -93,8 +94,22 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "rules_")
         return self.rules_.to_frame()
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True  # not `categorical`, the tag of estimators that read numbers as labels
+        return tags
+
+    def _encode(self, X: Any) -> Floats:
+        """Rows as numbers: columns by name, in any order and among others, or by place where names are missing."""
+        owner, attributes = type(self).__name__, self.rules_.attributes
+        frame = take_features(X, owner)
+        if not hasattr(self, "feature_names_in_") or not all(isinstance(n, str) for n in frame.columns):
+            validate_data(self, frame, reset=False, skip_check_array=True)
+            frame = frame.set_axis([a.name for a in attributes], axis=1)
+        return encode_rows(frame, attributes, owner)
+
     @abstractmethod
-    def _induce(self, inducer: Inducer) -> Rules: ...
+    def _induce(self, inducer: Inducer) -> RuleSet: ...
 
     def _shares(self, people: Floats) -> Floats:
         """What is said where no rule matches: the share of each class."""
@@ -145,7 +160,7 @@ class MLEM2(RuleClassifier):
         self.ties = ties
         self.schema = schema
 
-    def _induce(self, inducer: Inducer) -> Rules:
+    def _induce(self, inducer: Inducer) -> RuleSet:
         return inducer.precise()
 
 
@@ -198,11 +213,11 @@ class LERS(RuleClassifier):
         self.ties = ties
         self.schema = schema
 
-    def _induce(self, inducer: Inducer) -> Rules:
+    def _induce(self, inducer: Inducer) -> RuleSet:
         table = inducer.table
         if self.k > table.rows:
             raise bad_parameter("LERS", "k", f"at most the number of rows, {table.rows}", self.k)
-        cap = check_classes(table, self.max_union, "LERS")
+        cap = cap_unions(table, self.max_union, "LERS")
         if cap is not None and self.max_union is None:
             warnings.warn(
                 f"{len(table.classes)} classes have too many unions: only those of up to {cap} classes are tried. "

@@ -9,10 +9,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from countervail.core.errors import bad_parameter
-from countervail.rules import _bits, _grow
-from countervail.rules import _kernels as kernels
-from countervail.rules import _row_kernels as rows
-from countervail.rules.ruleset import Rules
+from countervail.rules import grow, grow_bits, kernels
+from countervail.rules.ruleset import RuleSet
 from countervail.rules.values import Bools, Masks, ValueTable
 
 Semantics = Literal["strict", "overlap", "paper"]
@@ -34,7 +32,7 @@ class Inducer:
         self.table = table
         self.semantics = semantics
         self.target = target
-        self.effective = _effective(table, narrowed=semantics != "strict" and table.imprecise)
+        self.effective = _join_decisions(table, narrowed=semantics != "strict" and table.imprecise)
 
     def lower(self, union: int) -> tuple[Bools, Bools]:
         """The rows that surely belong to a union of classes, and those that no rule for it may overlap."""
@@ -43,75 +41,76 @@ class Inducer:
         if self.table.crisp or self.semantics == "paper":
             return inside, np.zeros(len(inside), dtype=bool)
         bad: Bools = (self.table.decisions & z) == none
-        return rows.clear_of(self.table.coded, self.table.low, self.table.high, inside, bad), bad
+        return kernels.mark_clear(self.table.coded, self.table.low, self.table.high, inside, bad), bad
 
-    def cover(self, unions: Iterable[int], goal: Bools | None = None) -> Rules:
+    def cover(self, unions: Iterable[int], goal: Bools | None = None) -> RuleSet:
         """MLEM2: for each union of classes, minimal rules that conclude it and together cover the goal."""
-        induce = _bits.induce if _bits.fits(self.table.coded) else _grow.induce
+        induce = grow_bits.induce if grow_bits.fits(self.table.coded) else grow.induce
         sizes, conditions, conclusions = [], [np.zeros((0, 3), dtype=np.int64)], []
         for union in unions:
             inside, bad = self.lower(union)
             wanted = inside if goal is None else inside & goal
             if wanted.any():
                 at, found = induce(self.table.coded, wanted, inside, bad)
-                kept = kernels.needed(self.table.coded, at, found, wanted)
+                kept = kernels.mark_needed(self.table.coded, at, found, wanted)
                 conditions.append(found[np.repeat(kept, np.diff(at))])
                 sizes += np.diff(at)[kept].tolist()
                 conclusions += [union] * int(kept.sum())
         at = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        return Rules.of(self.table, at, np.concatenate(conditions), np.array(conclusions, dtype=np.uint64), self.target)
+        masks = np.array(conclusions, dtype=np.uint64)
+        return RuleSet.of(self.table, at, np.concatenate(conditions), masks, self.target)
 
-    def unions(self, size: int, goal: Bools | None = None) -> Rules:
+    def unions(self, size: int, goal: Bools | None = None) -> RuleSet:
         """The rules for every union of `size` classes."""
-        return self.cover(_unions(len(self.table.classes), size), goal)
+        return self.cover(_list_unions(len(self.table.classes), size), goal)
 
-    def precise(self) -> Rules:
+    def precise(self) -> RuleSet:
         """The rules for every single class."""
         return self.unions(1)
 
-    def imprecise(self, max_union: int | None = None) -> Rules:
+    def imprecise(self, max_union: int | None = None) -> RuleSet:
         """Precise rules, then rules for ever larger unions for the rows that no rule covers yet."""
         left = np.ones(len(self.table), dtype=bool)
-        parts: list[Rules] = []
-        for size in range(1, _largest(self.table, max_union) + 1):
+        parts: list[RuleSet] = []
+        for size in range(1, _find_largest(self.table, max_union) + 1):
             parts.append(self.unions(size, left))
-            left &= ~covered(parts[-1], self.table)
+            left &= ~mark_covered(parts[-1], self.table)
             if not left.any():
                 break
-        return Rules.joined(parts)
+        return RuleSet.joined(parts)
 
-    def supported(self, k: int, max_union: int | None = None) -> Rules:
+    def supported(self, k: int, max_union: int | None = None) -> RuleSet:
         """Rules with at least `k` supporting rows; a row is done when those that cover it agree on its class alone."""
         left = np.ones(len(self.table), dtype=bool)
         known = np.full(len(self.table), (1 << len(self.table.classes)) - 1, dtype=np.uint64)
-        parts: list[Rules] = []
-        for size in range(1, _largest(self.table, max_union) + 1):
+        parts: list[RuleSet] = []
+        for size in range(1, _find_largest(self.table, max_union) + 1):
             found = self.unions(size, left)
             parts.append(found.take(found.support >= k))
-            known &= concluded(parts[-1], self.table)
+            known &= conclude(parts[-1], self.table)
             left = known != self.table.decisions
             if not left.any():
                 break
-        return Rules.joined(parts)
+        return RuleSet.joined(parts)
 
 
-def covered(rules: Rules, table: ValueTable) -> Bools:
+def mark_covered(rules: RuleSet, table: ValueTable) -> Bools:
     """Which rows of a table lie inside some rule."""
     inside: Bools = np.zeros(len(table), dtype=bool)
     for i in range(len(rules)):
-        inside |= inside_rule(rules, i, table)
+        inside |= mark_inside(rules, i, table)
     return inside
 
 
-def concluded(rules: Rules, table: ValueTable) -> Masks:
+def conclude(rules: RuleSet, table: ValueTable) -> Masks:
     """For each row the classes on which all rules that cover it agree; all classes where none does."""
     known = np.full(len(table), (1 << len(table.classes)) - 1, dtype=np.uint64)
     for i in range(len(rules)):
-        known[inside_rule(rules, i, table)] &= rules.conclusions[i]
+        known[mark_inside(rules, i, table)] &= rules.conclusions[i]
     return known
 
 
-def inside_rule(rules: Rules, i: int, table: ValueTable) -> Bools:
+def mark_inside(rules: RuleSet, i: int, table: ValueTable) -> Bools:
     """Which rows of a table lie inside one rule."""
     inside: Bools = np.ones(len(table), dtype=bool)
     for j in np.flatnonzero(rules.named[i]).tolist():
@@ -124,7 +123,7 @@ def inside_rule(rules: Rules, i: int, table: ValueTable) -> Bools:
     return inside
 
 
-def check_classes(table: ValueTable, max_union: int | None, owner: str) -> int | None:
+def cap_unions(table: ValueTable, max_union: int | None, owner: str) -> int | None:
     """The cap on unions that applies; a warning or an error where there are too many classes to do without."""
     p = len(table.classes)
     if max_union is not None:
@@ -143,17 +142,17 @@ def check_classes(table: ValueTable, max_union: int | None, owner: str) -> int |
     return max(cap - 1, 1)
 
 
-def _largest(table: ValueTable, max_union: int | None) -> int:
+def _find_largest(table: ValueTable, max_union: int | None) -> int:
     p = len(table.classes)
     return p - 1 if max_union is None else min(max_union, p - 1)
 
 
-def _unions(p: int, size: int) -> Iterator[int]:
+def _list_unions(p: int, size: int) -> Iterator[int]:
     for picked in combinations(range(p), size):
         yield sum(1 << i for i in picked)
 
 
-def _effective(table: ValueTable, narrowed: bool) -> Masks:
+def _join_decisions(table: ValueTable, narrowed: bool) -> Masks:
     """The decisions that a row stands for."""
     decisions = table.decisions
     if table.crisp or narrowed:
@@ -164,4 +163,4 @@ def _effective(table: ValueTable, narrowed: bool) -> Masks:
         decisions = start[same]
     if table.crisp:
         return decisions
-    return np.asarray(rows.joined(table.coded, table.low, table.high, decisions), dtype=np.uint64)
+    return np.asarray(kernels.join_decisions(table.coded, table.low, table.high, decisions), dtype=np.uint64)

@@ -8,14 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from countervail.core.cells import cell_text, cell_to_json, range_ends
 from countervail.core.region import Region
-from countervail.rules import _kernels as kernels
-from countervail.rules.values import Attribute, Bools, Ints, Masks, ValueTable
-
-Floats = NDArray[np.float64]
+from countervail.rules import kernels
+from countervail.rules.values import Attribute, Bools, Floats, Ints, Masks, ValueTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +37,14 @@ class Rule:
     @property
     def sentence(self) -> str:
         """The rule in words."""
-        return f"If {self.condition} then {self.target} is {_either([cell_text(c) for c in self.conclusion])}."
+        return f"If {self.condition} then {self.target} is {_join_words([cell_text(c) for c in self.conclusion])}."
 
     def __str__(self) -> str:
         return self.sentence
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Rules:
+class RuleSet:
     """Many rules. Bounds are values (infinite where open); value sets are marked over each attribute's values."""
 
     attributes: tuple[Attribute, ...]
@@ -87,13 +84,13 @@ class Rules:
             ):
                 these = here & (conditions[:, 1] == side)
                 pick.at(bounds[:, j], rule[these], cuts[conditions[these, 2]])
-        support = kernels.supports(table.coded, at, conditions)
+        support = kernels.count_supports(table.coded, at, conditions)
         return cls(
             table.attributes, table.classes, named, low, high, tuple(members), conclusions, support, table.rows, target
         )
 
     @classmethod
-    def joined(cls, parts: Sequence[Rules]) -> Rules:
+    def joined(cls, parts: Sequence[RuleSet]) -> RuleSet:
         """Several sets of rules of one table, one after the other."""
         members = tuple(
             None if first is None else np.concatenate([p.members[j] for p in parts])
@@ -153,10 +150,10 @@ class Rules:
             a, member = self.attributes[j], self.members[j]
             low, high = float(self.low[i, j]), float(self.high[i, j])
             cells[a.name] = a.cell(low, high) if member is None else a.subset(member[i])
-            words.append(_interval(a, low, high) if member is None else _subset(a, member[i]))
+            words.append(_describe_interval(a, low, high) if member is None else _describe_subset(a, member[i]))
         return Rule(
             Region(cells),
-            labels(int(self.conclusions[i]), self.classes),
+            list_labels(int(self.conclusions[i]), self.classes),
             int(self.support[i]),
             int(self.support[i]) / max(self.rows, 1),
             " and ".join(words),
@@ -193,7 +190,7 @@ class Rules:
             "classes": [cell_to_json(c) for c in self.classes],
             "rules": [
                 {
-                    "if": {n: _condition(c) for n, c in r.region.cells.items()},
+                    "if": {n: _to_json(c) for n, c in r.region.cells.items()},
                     "then": [cell_to_json(c) for c in r.conclusion],
                     "support": r.support,
                     "strength": r.strength,
@@ -205,26 +202,26 @@ class Rules:
         }
 
     def __repr__(self) -> str:
-        return f"Rules({len(self)} rules for {self.target})"
+        return f"RuleSet({len(self)} rules for {self.target})"
 
 
-def labels(mask: int, classes: Sequence[Any]) -> tuple[Any, ...]:
+def list_labels(mask: int, classes: Sequence[Any]) -> tuple[Any, ...]:
     """The classes of a mask."""
     return tuple(c for i, c in enumerate(classes) if mask >> i & 1)
 
 
-def _condition(cell: Any) -> Any:
+def _to_json(cell: Any) -> Any:
     """A cell as plain JSON data; JSON knows no infinity, so an open side is null."""
     if not isinstance(cell, pd.Interval):
         return cell_to_json(cell)
     return {side: None if np.isinf(v) else v for side, v in (("from", cell.left), ("to", cell.right))}
 
 
-def _either(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _interval(a: Attribute, low: float, high: float) -> str:
+def _describe_interval(a: Attribute, low: float, high: float) -> str:
     if a.known:
         low, high = max(low, 0.0), min(high, len(a.known) - 1.0)
         ends = [cell_text(a.known[int(v)]) for v in (low, high)]
@@ -239,5 +236,5 @@ def _interval(a: Attribute, low: float, high: float) -> str:
     return f"{a.name} is at least {ends[0]}" if top else f"{a.name} is from {ends[0]} to {ends[1]}"
 
 
-def _subset(a: Attribute, member: Bools) -> str:
-    return f"{a.name} is {_either([cell_text(a.known[i]) for i in np.flatnonzero(member)])}"
+def _describe_subset(a: Attribute, member: Bools) -> str:
+    return f"{a.name} is {_join_words([cell_text(a.known[i]) for i in np.flatnonzero(member)])}"

@@ -93,14 +93,14 @@ class ValueTable:
     coded: Coded = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "coded", _code(self))
+        object.__setattr__(self, "coded", _encode_table(self))
 
     @classmethod
     def from_rows(
         cls, attributes: Sequence[Attribute], values: Floats, labels: Sequence[Any], classes: tuple[Any, ...]
     ) -> Self:
         """An ordinary decision table: attribute x row of numbers, ranks of levels, or places of known values."""
-        masks = decision_masks(labels, classes)
+        masks = encode_decisions(labels, classes)
         return cls._grouped(tuple(attributes), values, values, (None,) * len(values), masks, classes, True)
 
     @classmethod
@@ -108,10 +108,10 @@ class ValueTable:
         """Rows with intervals and sets: patterns, or the cells of an anonymised table."""
         if regions.empty.any():
             raise SchemaError("A table of value sets must not hold an empty set or a cell without values.")
-        parts = [_from_axis(axis, schema) for axis in regions.axes]
+        parts = [_read_axis(axis, schema) for axis in regions.axes]
         low, high = np.array([p[1] for p in parts]), np.array([p[2] for p in parts])
         sets = tuple(p[3] for p in parts)
-        masks = decision_masks(labels, classes)
+        masks = encode_decisions(labels, classes)
         crisp = bool(np.array_equal(low, high)) and all(s is None or bool((s.sum(axis=1) == 1).all()) for s in sets)
         return cls._grouped(tuple(p[0] for p in parts), low, high, sets, masks, classes, crisp)
 
@@ -171,7 +171,7 @@ class ValueTable:
         return np.eye(len(self.attributes[j].known), dtype=bool) if held is None else held
 
 
-def decision_masks(labels: Sequence[Any], classes: Sequence[Any]) -> Masks:
+def encode_decisions(labels: Sequence[Any], classes: Sequence[Any]) -> Masks:
     """Each label, or set of labels, as bits over the classes."""
     bit = {c: np.uint64(1) << np.uint64(i) for i, c in enumerate(classes)}
     plain = pd.Series(list(labels), dtype=object)
@@ -184,7 +184,7 @@ def decision_masks(labels: Sequence[Any], classes: Sequence[Any]) -> Masks:
     return out
 
 
-def _from_axis(axis: Axis, schema: Schema) -> tuple[Attribute, Floats, Floats, Bools | None]:
+def _read_axis(axis: Axis, schema: Schema) -> tuple[Attribute, Floats, Floats, Bools | None]:
     if isinstance(axis, Range):
         if axis.holes is not None and axis.holes.any():
             raise SchemaError(f"Column '{axis.name}' has missing numbers. Impute or drop them before inducing rules.")
@@ -204,7 +204,7 @@ def _from_axis(axis: Axis, schema: Schema) -> tuple[Attribute, Floats, Floats, B
     return Attribute(axis.name, False, axis.known), code, code, member[first]
 
 
-def _code(t: ValueTable) -> Coded:
+def _encode_table(t: ValueTable) -> Coded:
     m, n = t.low.shape
     up, down = np.zeros((m, n), dtype=np.int32), np.zeros((m, n), dtype=np.int32)
     may_up, may_down = (up, down) if t.crisp else (np.zeros_like(up), np.zeros_like(down))
@@ -221,27 +221,27 @@ def _code(t: ValueTable) -> Coded:
             held = t.sets[j]
             relations.append((held, len(a.known) if held is None else len(held)))
         first[j + 1] = first[j] + (0 if a.ordered else relations[-1][1])
-    sup_at, sup = _lists([_above(s, q) for s, q in relations])
-    meet_at, meet = _lists([_touching(s, q) for s, q in relations])
+    sup_at, sup = _flatten([_find_including(s, q) for s, q in relations])
+    meet_at, meet = _flatten([_find_overlapping(s, q) for s, q in relations])
     ordered = np.array([a.ordered for a in t.attributes], dtype=bool)
     return Coded(up, down, may_up, may_down, t.weight, ordered, first, sup_at, sup, meet_at, meet)
 
 
-def _above(sets: Bools | None, q: int) -> list[Ints]:
+def _find_including(sets: Bools | None, q: int) -> list[Ints]:
     """The sets that include each set."""
     if sets is None:
         return [np.array([s]) for s in range(q)]
     return [np.flatnonzero(~(sets[s] & ~sets).any(axis=1)) for s in range(q)]
 
 
-def _touching(sets: Bools | None, q: int) -> list[Ints]:
+def _find_overlapping(sets: Bools | None, q: int) -> list[Ints]:
     """The sets that overlap each set."""
     if sets is None:
         return [np.array([s]) for s in range(q)]
     return [np.flatnonzero((sets[s] & sets).any(axis=1)) for s in range(q)]
 
 
-def _lists(per_attribute: list[list[Ints]]) -> tuple[Ints, Codes]:
+def _flatten(per_attribute: list[list[Ints]]) -> tuple[Ints, Codes]:
     """Lists of lists as offsets and one array."""
     lists = [x for part in per_attribute for x in part]
     at = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int64)

@@ -10,7 +10,7 @@ import pytest
 
 import countervail as cv
 from countervail.core.errors import RefusedError
-from countervail.rules.ruleset import Rules
+from countervail.rules.ruleset import RuleSet
 
 
 def cells(release):
@@ -118,7 +118,7 @@ def test_pattern_tables_do_not_say_whether_there_is_a_rare_class():
 def test_pruned_rules_predict_what_whole_ones_do(monkeypatch):
     table = cv.load("toy_evaluation")
     pruned = cv.LERS(k=2).fit(table.features, table.target)
-    monkeypatch.setattr(Rules, "publishable", lambda rules: rules)
+    monkeypatch.setattr(RuleSet, "publishable", lambda rules: rules)
     whole = cv.LERS(k=2).fit(table.features, table.target)
     assert len(pruned.rules_) == len(whole.rules_) and pruned.rules_.to_text() == whole.rules_.to_text()
     assert np.array_equal(pruned.scores(table.features), whole.scores(table.features))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.core.errors import ParameterError, RefusedError, SchemaError
-from countervail.protect.patterns.compose import company, smallest_subset
+from countervail.protect.patterns.compose import pick_company, pick_rules
 from countervail.rules import Inducer
-from countervail.rules.induce import concluded
-from countervail.rules.learning import value_table
+from countervail.rules.induce import conclude
+from countervail.rules.inputs import build_value_table
 from countervail.testing import protector_checks
 
 VARIANTS = [("max", False), ("max", True), ("min", False), ("min", True)]
@@ -57,8 +57,8 @@ def test_patterns_say_of_an_explained_row_what_the_rules_say(table, k, variant):
     release = released(table, k, variant)
     if release is None:
         return
-    values = value_table(table.features, table.target, table.schema, "test")
-    known = concluded(Inducer(values).supported(k), values)[values.group]
+    values = build_value_table(table.features, table.target, table.schema, "test")
+    known = conclude(Inducer(values).supported(k), values)[values.group]
     everything = (1 << len(values.classes)) - 1
     deleted = 0
     for row, rules_say in zip(table.features.to_dict("records"), known.tolist()):
@@ -143,10 +143,10 @@ def test_a_pattern_of_too_few_people_is_refuted():
 
 def test_the_fewest_rules_win_then_the_first():
     conclusions = [0b011, 0b110, 0b010, 0b010]
-    assert smallest_subset((0, 1), conclusions) == (0, 1)
-    assert smallest_subset((0, 1, 2), conclusions) == (2,)
-    assert smallest_subset((3, 0, 1), conclusions) == (3,)
-    assert smallest_subset((0,), conclusions) == (0,)
+    assert pick_rules((0, 1), conclusions) == (0, 1)
+    assert pick_rules((0, 1, 2), conclusions) == (2,)
+    assert pick_rules((3, 0, 1), conclusions) == (3,)
+    assert pick_rules((0,), conclusions) == (0,)
 
 
 @given(st.lists(st.integers(1, 31), min_size=1, max_size=7))
@@ -155,7 +155,7 @@ def test_the_smallest_subset_is_that_of_brute_force(conclusions):
     goal = reduce(lambda a, b: a & b, conclusions)
     sets = (c for size in rules for c in combinations(rules, size + 1))
     best = next(c for c in sets if reduce(lambda a, b: a & b, (conclusions[i] for i in c)) == goal)
-    found = smallest_subset(rules, conclusions)
+    found = pick_rules(rules, conclusions)
     assert [conclusions[i] for i in found] == [conclusions[i] for i in best]
 
 
@@ -165,7 +165,7 @@ def test_company_is_ranked_by_equal_values_and_then_by_order(data):
     values = np.array(data.draw(st.lists(st.lists(st.integers(0, 2), min_size=n, max_size=n), min_size=2, max_size=3)))
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
     alike, k, row = data.draw(st.booleans()), data.draw(st.integers(2, 4)), data.draw(st.integers(0, n - 1))
-    found = company(values.astype(float), weight, np.arange(n), row, k, alike).tolist()
+    found = pick_company(values.astype(float), weight, np.arange(n), row, k, alike).tolist()
     same = [(values[:, i] == values[:, row]).sum() for i in range(n)]
     people = [i for i in sorted(range(n), key=lambda i: -same[i] if alike else same[i]) for _ in range(weight[i])]
     people.remove(row)

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import NDArray
 
 from countervail.core.region import Axis, Range, Regions, Values
 from countervail.core.tuples import row_numbers
-from countervail.rules import Rules, ValueTable
-from countervail.rules.induce import inside_rule
+from countervail.rules import RuleSet, ValueTable
+from countervail.rules.induce import mark_inside
+from countervail.rules.kernels import kernel
 
 Objects = Literal["max", "min"]
 Bools = NDArray[np.bool_]
@@ -23,39 +23,39 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PatternParts:
     """For one row: the rules that settle its class, and for each of them rows that support it (the row included)."""
 
     rules: tuple[int, ...]
     people: tuple[Sequence[int], ...]
 
 
-def choose(table: ValueTable, rules: Rules, k: int, objects: Objects) -> list[Choice | None]:
+def choose(table: ValueTable, rules: RuleSet, k: int, objects: Objects) -> list[PatternParts | None]:
     """What every row's patterns are made of; None where no rule covers the row."""
-    order = _by_content(table)
-    supporters = [order[inside_rule(rules, r, table)[order]] for r in range(len(rules))]
+    order = _order_by_content(table)
+    supporters = [order[mark_inside(rules, r, table)[order]] for r in range(len(rules))]
     # The rules of each row, one after the other: as long as the supports together, never rules x rows.
     told = np.concatenate(supporters)
     named = np.repeat(np.arange(len(rules)), [len(s) for s in supporters])[np.argsort(told, kind="stable")]
     at = np.concatenate([[0], np.cumsum(np.bincount(told, minlength=len(table)))])
     settled: dict[tuple[int, ...], tuple[int, ...]] = {}
-    out: list[Choice | None] = []
+    out: list[PatternParts | None] = []
     for row in range(len(table)):
         matching = tuple(named[at[row] : at[row + 1]].tolist())
         if not matching:
             out.append(None)
             continue
         if matching not in settled:
-            settled[matching] = smallest_subset(matching, [int(z) for z in rules.conclusions])
+            settled[matching] = pick_rules(matching, [int(z) for z in rules.conclusions])
         picked = settled[matching]
         people = tuple(
-            company(table.low, table.weight, supporters[r], row, k, objects == "max").tolist() for r in picked
+            pick_company(table.low, table.weight, supporters[r], row, k, objects == "max").tolist() for r in picked
         )
-        out.append(Choice(picked, people))
+        out.append(PatternParts(picked, people))
     return out
 
 
-def smallest_subset(matching: Sequence[int], conclusions: Sequence[int]) -> tuple[int, ...]:
+def pick_rules(matching: Sequence[int], conclusions: Sequence[int]) -> tuple[int, ...]:
     """The fewest rules whose conclusions have in common what all have; of several such sets the first."""
     first: dict[int, int] = {}
     goal = -1
@@ -81,8 +81,8 @@ def smallest_subset(matching: Sequence[int], conclusions: Sequence[int]) -> tupl
     return next(found for found in sizes if found is not None)
 
 
-@njit(cache=True, nogil=True)
-def company(values: Any, weight: Ints, supporters: Ints, row: int, k: int, alike: bool) -> Ints:
+@kernel
+def pick_company(values: Any, weight: Ints, supporters: Ints, row: int, k: int, alike: bool) -> Ints:
     """The row and those that stand for k-1 other supporters: most (or least) alike first, then in order."""
     m = len(values)
     score = np.empty(len(supporters), np.int64)
@@ -110,7 +110,7 @@ def company(values: Any, weight: Ints, supporters: Ints, row: int, k: int, alike
     return out[:n]
 
 
-def compose(table: ValueTable, rules: Rules, choices: Sequence[Choice], spread: bool, target: str) -> Regions:
+def compose(table: ValueTable, rules: RuleSet, choices: Sequence[PatternParts], spread: bool, target: str) -> Regions:
     """One pattern per row and rule, equal ones once, over the condition attributes and the decision."""
     rule = np.array([r for c in choices for r in c.rules], dtype=np.int64)
     people = [np.asarray(p, dtype=np.int64) for c in choices for p in c.people]
@@ -124,7 +124,7 @@ def compose(table: ValueTable, rules: Rules, choices: Sequence[Choice], spread: 
         named = rules.named[rule, j]
         group = _Group(named, choice_at, of_choice) if spread else None
         if a.ordered:
-            low, high = _interval(table, rules, j, rule, which, pair_at, group)
+            low, high = _fill_interval(table, rules, j, rule, which, pair_at, group)
             keys += [pd.factorize(low)[0], pd.factorize(high)[0]]
             if not a.known:
                 axes.append(Range(a.name, low, high, a.whole))
@@ -132,7 +132,7 @@ def compose(table: ValueTable, rules: Rules, choices: Sequence[Choice], spread: 
             rank = np.arange(len(a.known))
             member = (low[:, None] <= rank) & (rank <= high[:, None])
         else:
-            member = _set(table, rules, j, rule, which, pair_at, group)
+            member = _fill_set(table, rules, j, rule, which, pair_at, group)
             keys.append(np.unique(np.packbits(member, axis=1), axis=0, return_inverse=True)[1].ravel())
         axes.append(Values.of(a.name, a.known, member))
     masks = rules.conclusions[rule]
@@ -160,13 +160,13 @@ class _Group:
     def joined(self, values: Any, join: np.ufunc, neutral: Any) -> Any:
         """For each pair: its values joined with those that its row's rules name, or with all where none does."""
         every = join.reduceat(values, self.at)[self.of]
-        named = join.reduceat(np.where(_like(self.named, values), values, neutral), self.at)[self.of]
-        wide = np.where(_like(self.named_by_any, values), join(values, named), every)
-        return np.where(_like(self.named, values), values, wide)
+        named = join.reduceat(np.where(_align(self.named, values), values, neutral), self.at)[self.of]
+        wide = np.where(_align(self.named_by_any, values), join(values, named), every)
+        return np.where(_align(self.named, values), values, wide)
 
 
-def _interval(
-    table: ValueTable, rules: Rules, j: int, rule: Ints, which: Ints, at: Ints, group: _Group | None
+def _fill_interval(
+    table: ValueTable, rules: RuleSet, j: int, rule: Ints, which: Ints, at: Ints, group: _Group | None
 ) -> tuple[Floats, Floats]:
     """The rule's bounds; a missing one, and both where the rule does not name the attribute, from the people."""
     low = np.minimum.reduceat(table.low[j, which], at)
@@ -178,7 +178,9 @@ def _interval(
     return group.joined(low, np.minimum, np.inf), group.joined(high, np.maximum, -np.inf)
 
 
-def _set(table: ValueTable, rules: Rules, j: int, rule: Ints, which: Ints, at: Ints, group: _Group | None) -> Bools:
+def _fill_set(
+    table: ValueTable, rules: RuleSet, j: int, rule: Ints, which: Ints, at: Ints, group: _Group | None
+) -> Bools:
     """The rule's value set, or the values of the people."""
     sizes = np.diff([*at, len(which)])
     member = np.zeros((len(rule), len(table.attributes[j].known)), dtype=bool)
@@ -190,10 +192,10 @@ def _set(table: ValueTable, rules: Rules, j: int, rule: Ints, which: Ints, at: I
     return joined
 
 
-def _like(flags: Bools, values: Any) -> Any:
+def _align(flags: Bools, values: Any) -> Any:
     return flags if values.ndim == 1 else flags[:, None]
 
 
-def _by_content(table: ValueTable) -> Ints:
+def _order_by_content(table: ValueTable) -> Ints:
     """The rows in an order that does not depend on how the table was sorted."""
     return np.lexsort((table.decisions, *table.low[::-1])).astype(np.int64)

@@ -17,8 +17,8 @@ from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
 from countervail.protect._outgoing import describe_table_release
 from countervail.protect.base import TableProtector
 from countervail.protect.patterns.compose import Objects, choose, compose
-from countervail.rules.induce import Inducer, check_classes
-from countervail.rules.learning import value_table
+from countervail.rules.induce import Inducer, cap_unions
+from countervail.rules.inputs import build_value_table
 
 
 class KCommonPatterns(TableProtector):
@@ -110,10 +110,10 @@ class KCommonPatterns(TableProtector):
 
     def _learn(self, table: Table) -> None:
         target = str(table.schema.target)
-        values = value_table(table.features, table.target, table.schema, "KCommonPatterns")
+        values = build_value_table(table.features, table.target, table.schema, "KCommonPatterns")
         if self.k > values.rows:
             raise bad_parameter("KCommonPatterns", "k", f"at most the number of rows, {values.rows}", self.k)
-        cap = check_classes(values, self.max_union, "KCommonPatterns")
+        cap = cap_unions(values, self.max_union, "KCommonPatterns")
         self.rules_ = Inducer(values, target=target).supported(self.k, cap)
         choices = choose(values, self.rules_, self.k, self.objects) if len(self.rules_) else [None] * len(values)
         told = np.array([c is not None for c in choices])

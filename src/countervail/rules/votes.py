@@ -5,27 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from countervail.rules.ruleset import Rules
-
-F = NDArray[np.float64]
-I = NDArray[np.int64]  # noqa: E741
+from countervail.rules.kernels import kernel
+from countervail.rules.ruleset import RuleSet
+from countervail.rules.values import Bools, Floats, Ints, Masks
 
 
 class Conditions(NamedTuple):
     """The rules' conditions one after the other; `start` is where a value set starts in `member`, -1: an interval."""
 
-    at: I
-    attribute: I
-    low: F
-    high: F
-    start: I
-    member: NDArray[np.bool_]
+    at: Ints
+    attribute: Ints
+    low: Floats
+    high: Floats
+    start: Ints
+    member: Bools
 
 
-def conditions(rules: Rules) -> Conditions:
+def list_conditions(rules: RuleSet) -> Conditions:
     """The conditions of all rules, one per attribute named."""
     rule, attribute = np.nonzero(rules.named)
     start = np.full(len(rule), -1, dtype=np.int64)
@@ -41,17 +38,17 @@ def conditions(rules: Rules) -> Conditions:
     return Conditions(at, attribute.astype(np.int64), low, high, start, np.concatenate(parts))
 
 
-@njit(cache=True, nogil=True)
-def _met(x: F, row: int, c: Conditions, i: int) -> bool:
+@kernel
+def _meets(x: Floats, row: int, c: Conditions, i: int) -> bool:
     """Whether a row meets a condition; an unknown value (-1 or NaN) meets none."""
     value = x[c.attribute[i], row]
     if c.start[i] < 0:
-        return c.low[i] <= value <= c.high[i]
-    return value >= 0 and c.member[c.start[i] + int(value)]
+        return bool(c.low[i] <= value <= c.high[i])
+    return bool(value >= 0 and c.member[c.start[i] + int(value)])
 
 
-@njit(cache=True, nogil=True)
-def _matching(x: F, c: Conditions, r: int, rows: I) -> I:
+@kernel
+def _keep_matching(x: Floats, c: Conditions, r: int, rows: Ints) -> Ints:
     """The rows that meet all conditions of a rule."""
     for i in range(c.at[r], c.at[r + 1]):
         met, values = np.empty(len(rows), np.bool_), x[c.attribute[i]]
@@ -67,8 +64,8 @@ def _matching(x: F, c: Conditions, r: int, rows: I) -> I:
     return rows
 
 
-@njit(cache=True, nogil=True)
-def votes(x: F, c: Conditions, weight: F, conclusions: NDArray[np.uint64], classes: int) -> F:
+@kernel
+def vote(x: Floats, c: Conditions, weight: Floats, conclusions: Masks, classes: int) -> Floats:
     """LERS: the weights of all matching rules for each class; of partly matching ones where none matches.
 
     `x` is attribute x row.
@@ -77,7 +74,7 @@ def votes(x: F, c: Conditions, weight: F, conclusions: NDArray[np.uint64], class
     matched = np.zeros(x.shape[1], np.bool_)
     everyone = np.arange(x.shape[1])
     for r in range(len(c.at) - 1):
-        rows = _matching(x, c, r, everyone)
+        rows = _keep_matching(x, c, r, everyone)
         if c.at[r] < c.at[r + 1]:
             matched[rows] = True
             for k in range(classes):
@@ -87,7 +84,7 @@ def votes(x: F, c: Conditions, weight: F, conclusions: NDArray[np.uint64], class
         for r in range(len(c.at) - 1):
             hits = 0
             for i in range(c.at[r], c.at[r + 1]):
-                hits += _met(x, row, c, i)
+                hits += _meets(x, int(row), c, i)
             for k in range(classes):
                 if hits > 0 and (conclusions[r] >> np.uint64(k)) & np.uint64(1):
                     out[row, k] += weight[r] * hits / (c.at[r + 1] - c.at[r])

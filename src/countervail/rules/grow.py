@@ -8,22 +8,27 @@ win (docs/decisions/rule-induction.md).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from countervail.rules._kernels import DOWN, IN, UP, covered, holds, inside_of, layout, may_hold, meeting
-from countervail.rules.values import Coded
+from countervail.rules.kernels import (
+    DOWN,
+    IN,
+    UP,
+    count_covered,
+    holds,
+    keep_inside,
+    kernel,
+    lay_out,
+    mark_meeting,
+    may_hold,
+)
+from countervail.rules.values import Bools, Coded, Codes, Ints
 
-I = NDArray[np.int64]  # noqa: E741
-C = NDArray[np.int32]
-B = NDArray[np.bool_]
 
-
-@njit(cache=True, nogil=True)
-def _tightest(t: Coded, base: I, ups: I, held: I) -> I:
+@kernel
+def _find_tightest(t: Coded, base: Ints, ups: Ints, held: Ints) -> Ints:
     """For each cut the tightest one that covers as many rows of the class."""
     out = np.arange(base[-1])
     for a in range(len(t.ordered)):
@@ -38,8 +43,8 @@ def _tightest(t: Coded, base: I, ups: I, held: I) -> I:
     return out
 
 
-@njit(cache=True, nogil=True)
-def _weigh(t: Coded, rows: I) -> int:
+@kernel
+def _count_rows(t: Coded, rows: Ints) -> int:
     """How many rows a list of distinct rows stands for."""
     total = 0
     for row in rows:
@@ -47,8 +52,8 @@ def _weigh(t: Coded, rows: I) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
-def _count(t: Coded, w: Any, bins: I, rows: I, sign: int) -> None:
+@kernel
+def _count(t: Coded, w: Scales, bins: Ints, rows: Ints, sign: int) -> None:
     """Add rows to (or take them from) the counts by upper end, lower end or value set of each attribute."""
     for a in range(len(t.ordered)):
         here, middle = w.base[a], w.base[a] + w.ups[a]
@@ -59,10 +64,10 @@ def _count(t: Coded, w: Any, bins: I, rows: I, sign: int) -> None:
                 bins[middle + t.down[a, row]] += sign * t.weight[row]
 
 
-@njit(cache=True, nogil=True)
-def _aimed(t: Coded, w: Any, condition: tuple[int, int, int], goal: I, bins: I) -> I:
+@kernel
+def _aim(t: Coded, w: Scales, condition: tuple[int, int, int], goal: Ints, bins: Ints) -> Ints:
     """The rows of the goal that a condition covers; their counts follow."""
-    met = meeting(t, condition[0], condition[1], condition[2], goal, False)
+    met = mark_meeting(t, condition[0], condition[1], condition[2], goal, False)
     kept = goal[met]
     if 2 * len(kept) >= len(goal):
         _count(t, w, bins, goal[~met], -1)
@@ -72,8 +77,8 @@ def _aimed(t: Coded, w: Any, condition: tuple[int, int, int], goal: I, bins: I) 
     return kept
 
 
-@njit(cache=True, nogil=True)
-def _highest(ranks: C, rows: I, end: int) -> int:
+@kernel
+def _find_highest(ranks: Codes, rows: Ints, end: int) -> int:
     """The highest rank among the rows, which is `end` or less."""
     best = -1
     for row in rows:
@@ -83,19 +88,19 @@ def _highest(ranks: C, rows: I, end: int) -> int:
     return best
 
 
-@njit(cache=True, nogil=True)
-def _lowest(ranks: C, rows: I, end: int) -> int:
+@kernel
+def _find_lowest(ranks: Codes, rows: Ints, end: int) -> int:
     """The lowest rank among the rows, which is `end` or more."""
     best = ranks[rows[0]]
     for row in rows:
         if ranks[row] == end:
             return end
         best = min(best, ranks[row])
-    return best
+    return int(best)
 
 
-@njit(cache=True, nogil=True)
-def _all_meet(t: Coded, a: int, code: int, rows: I, may: bool) -> bool:
+@kernel
+def _all_meet(t: Coded, a: int, code: int, rows: Ints, may: bool) -> bool:
     """Whether a value set covers (or may cover) all rows."""
     for row in rows:  # noqa: SIM110 -- numba compiles no generators
         if not (may_hold(t, a, IN, code, row) if may else holds(t, a, IN, code, row)):
@@ -106,52 +111,52 @@ def _all_meet(t: Coded, a: int, code: int, rows: I, may: bool) -> bool:
 class Scales(NamedTuple):
     """What conditions are weighed by: rows of the class and of the table that each covers, and the tightest alike."""
 
-    base: I
-    ups: I
-    held: I
-    total: I
-    tightest: I
+    base: Ints
+    ups: Ints
+    held: Ints
+    total: Ints
+    tightest: Ints
 
 
-@njit(cache=True, nogil=True)
-def scales(t: Coded, inside: B) -> Any:
+@kernel
+def weigh_conditions(t: Coded, inside: Bools) -> Scales:
     """What the conditions of a table are weighed by, for rules within `inside`."""
-    base, ups = layout(t)
-    held = covered(t, base, ups, inside)
-    total = covered(t, base, ups, np.ones(len(inside), np.bool_))
-    return Scales(base, ups, held, total, _tightest(t, base, ups, held))
+    base, ups = lay_out(t)
+    held = count_covered(t, base, ups, inside)
+    total = count_covered(t, base, ups, np.ones(len(inside), np.bool_))
+    return Scales(base, ups, held, total, _find_tightest(t, base, ups, held))
 
 
-class _State(NamedTuple):
+class _GrowingRule(NamedTuple):
     """A rule on its way: rows of the goal with their counts, rows inside (`cov`) and possibly inside (`pos`).
 
     `ends` are the outermost ranks of the rows inside or possibly inside, attribute x (upper, lower); `idle` marks the
     value sets that cover all of them: they can cut nothing off, now or later.
     """
 
-    goal: I
-    bins: I
-    cov: I
-    pos: I
-    ends: I
-    idle: B
+    goal: Ints
+    bins: Ints
+    cov: Ints
+    pos: Ints
+    ends: Ints
+    idle: Bools
 
 
-@njit(cache=True, nogil=True)
-def _move_ends(t: Coded, s: Any, soft: bool) -> None:
+@kernel
+def _move_ends(t: Coded, s: _GrowingRule, soft: bool) -> None:
     """Move the outermost ranks inwards to where rows are left."""
     for a in range(len(t.ordered)):
         if t.ordered[a]:
             top, bottom = s.ends[a]
-            s.ends[a, 0] = _highest(t.up[a], s.cov, top)
-            s.ends[a, 1] = _lowest(t.down[a], s.cov, bottom)
+            s.ends[a, 0] = _find_highest(t.up[a], s.cov, top)
+            s.ends[a, 1] = _find_lowest(t.down[a], s.cov, bottom)
             if soft:
-                s.ends[a, 0] = max(s.ends[a, 0], _highest(t.may_up[a], s.pos, top))
-                s.ends[a, 1] = min(s.ends[a, 1], _lowest(t.may_down[a], s.pos, bottom))
+                s.ends[a, 0] = max(s.ends[a, 0], _find_highest(t.may_up[a], s.pos, top))
+                s.ends[a, 1] = min(s.ends[a, 1], _find_lowest(t.may_down[a], s.pos, bottom))
 
 
-@njit(cache=True, nogil=True)
-def _choose(t: Coded, w: Any, s: Any, size: int, soft: bool) -> tuple[int, int, int]:
+@kernel
+def _choose(t: Coded, w: Scales, s: _GrowingRule, size: int, soft: bool) -> tuple[int, int, int]:
     """The best next condition: most of the goal, then most of the class, then fewest rows, then the first.
 
     A candidate covers part of the goal (`size` rows) and shrinks what the rule covers or may cover.
@@ -195,8 +200,8 @@ def _choose(t: Coded, w: Any, s: Any, size: int, soft: bool) -> tuple[int, int, 
     return best
 
 
-@njit(cache=True, nogil=True)
-def _grow(t: Coded, w: Any, open_: I, open_bins: I, flags: B, bad: B, soft: bool) -> tuple[I, I]:
+@kernel
+def _grow(t: Coded, w: Scales, open_: Ints, open_bins: Ints, flags: Bools, bad: Bools, soft: bool) -> tuple[Ints, Ints]:
     """Conditions that together leave no flagged row inside and overlap no bad one, and the goal that is left.
 
     No conditions where the rows that are left cannot be told from others.
@@ -204,42 +209,42 @@ def _grow(t: Coded, w: Any, open_: I, open_bins: I, flags: B, bad: B, soft: bool
     everyone = np.arange(len(flags))
     ends = np.zeros((len(t.ordered), 2), np.int64)
     ends[:, 0] = w.ups - 1
-    s = _State(open_, open_bins.copy(), everyone, everyone, ends, np.zeros(w.base[-1], np.bool_))
+    s = _GrowingRule(open_, open_bins.copy(), everyone, everyone, ends, np.zeros(w.base[-1], np.bool_))
     n_out, n_bad = 1, 1 if soft else 0
     chosen = np.empty((8, 3), np.int64)
     n = 0
     while n_out > 0 or n_bad > 0:
         _move_ends(t, s, soft)
-        best = _choose(t, w, s, _weigh(t, s.goal), soft)
+        best = _choose(t, w, s, _count_rows(t, s.goal), soft)
         if best[0] < 0:
             return chosen[:0], s.goal
         if n == len(chosen):
             chosen = np.concatenate((chosen, np.empty((n, 3), np.int64)))
         chosen[n, 0], chosen[n, 1], chosen[n, 2] = best
         n += 1
-        goal = _aimed(t, w, best, s.goal, s.bins)
-        cov, pos = s.cov[meeting(t, best[0], best[1], best[2], s.cov, False)], s.pos
+        goal = _aim(t, w, best, s.goal, s.bins)
+        cov, pos = s.cov[mark_meeting(t, best[0], best[1], best[2], s.cov, False)], s.pos
         n_out = flags[cov].sum()
         if soft:
-            pos = s.pos[meeting(t, best[0], best[1], best[2], s.pos, True)]
+            pos = s.pos[mark_meeting(t, best[0], best[1], best[2], s.pos, True)]
             n_bad = bad[pos].sum()
-        s = _State(goal, s.bins, cov, pos, ends, s.idle)
+        s = _GrowingRule(goal, s.bins, cov, pos, ends, s.idle)
     return chosen[:n], s.goal
 
 
-@njit(cache=True, nogil=True)
-def _last_unmet(t: Coded, conditions: I, rows: I, may: bool) -> I:
+@kernel
+def _find_last_unmet(t: Coded, conditions: Ints, rows: Ints, may: bool) -> Ints:
     """For each row the last condition that it does not meet."""
     out, left = np.full(len(rows), -1, np.int64), np.arange(len(rows))
     for c in range(len(conditions) - 1, -1, -1):
-        met = meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows[left], may)
+        met = mark_meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows[left], may)
         out[left[~met]] = c
         left = left[met]
     return out
 
 
-@njit(cache=True, nogil=True)
-def _let_in(t: Coded, conditions: I, used: B, rows: I, unmet: I, c: int, may: bool) -> bool:
+@kernel
+def _lets_in(t: Coded, conditions: Ints, used: Bools, rows: Ints, unmet: Ints, c: int, may: bool) -> bool:
     """Whether without condition `c` some row would meet all others that are in use.
 
     Only rows whose last unmet condition is `c` matter: a later one keeps a row out, and for an earlier one this has
@@ -260,16 +265,16 @@ def _let_in(t: Coded, conditions: I, used: B, rows: I, unmet: I, c: int, may: bo
     return False
 
 
-@njit(cache=True, nogil=True)
-def _minimal(t: Coded, conditions: I, outside: I, bads: I) -> I:
+@kernel
+def _shorten(t: Coded, conditions: Ints, outside: Ints, bads: Ints) -> Ints:
     """The conditions that stay when, first to last, those are dropped that keep no row out."""
     used = np.ones(len(conditions), np.bool_)
     left = len(conditions)
-    out_unmet, bad_unmet = _last_unmet(t, conditions, outside, False), _last_unmet(t, conditions, bads, True)
+    out_unmet, bad_unmet = _find_last_unmet(t, conditions, outside, False), _find_last_unmet(t, conditions, bads, True)
     for c in range(len(conditions)):
         if left == 1:
             break
-        if not _let_in(t, conditions, used, outside, out_unmet, c, False) and not _let_in(
+        if not _lets_in(t, conditions, used, outside, out_unmet, c, False) and not _lets_in(
             t, conditions, used, bads, bad_unmet, c, True
         ):
             used[c] = False
@@ -277,14 +282,14 @@ def _minimal(t: Coded, conditions: I, outside: I, bads: I) -> I:
     return conditions[used]
 
 
-@njit(cache=True, nogil=True)
-def induce(t: Coded, goal: B, inside: B, bad: B) -> tuple[I, I]:
+@kernel
+def induce(t: Coded, goal: Bools, inside: Bools, bad: Bools) -> tuple[Ints, Ints]:
     """MLEM2: rules that together cover `goal`, each within `inside` and without overlap with `bad`.
 
     Returns where the conditions of each rule start, and the conditions (attribute, kind, code).
     """
     soft = bool(bad.any())
-    w = scales(t, inside)
+    w = weigh_conditions(t, inside)
     flags = ~inside
     outside, bads = np.flatnonzero(flags), np.flatnonzero(bad)
     open_ = np.flatnonzero(goal)
@@ -297,11 +302,11 @@ def induce(t: Coded, goal: B, inside: B, bad: B) -> tuple[I, I]:
         if len(conditions) == 0:  # no conditions tell these rows from those outside
             done[left] = True
         else:
-            conditions = _minimal(t, conditions, outside, bads)
+            conditions = _shorten(t, conditions, outside, bads)
             for c in range(len(conditions)):
                 flat.extend([conditions[c, 0], conditions[c, 1], conditions[c, 2]])
             ends.append(len(flat) // 3)
-            done[inside_of(t, conditions, open_)] = True
+            done[keep_inside(t, conditions, open_)] = True
         _count(t, w, bins, open_[done[open_]], -1)
         open_ = open_[~done[open_]]
     return np.array(ends, np.int64), np.array(flat, np.int64).reshape(-1, 3)
