@@ -10,10 +10,10 @@ from countervail.core.region import Axis, Range, Regions, Values
 from countervail.core.release import Release
 from countervail.core.schema import Schema
 
-Published = Explanations | Release
+Released = Explanations | Release
 
 
-def quasi_regions(release: Published) -> Regions:
+def quasi_regions(release: Released) -> Regions:
     """One region of quasi-identifiers per released thing."""
     if isinstance(release, Explanations):
         return release.regions
@@ -22,14 +22,14 @@ def quasi_regions(release: Published) -> Regions:
     return Regions(tuple(a for a in rows.axes if a.name in quasi), len(rows))
 
 
-def shown_cells(release: Published) -> pd.DataFrame:
+def shown_cells(release: Released) -> pd.DataFrame:
     """The cells of every released thing, as they are shown."""
     if isinstance(release, Explanations):
         return release.counterfactuals.loc[release.found].reset_index(drop=True)
     return release.to_frame()
 
 
-def value_sets(release: Published) -> Regions:
+def value_sets(release: Released) -> Regions:
     """One region per released thing, over all its columns: what is shown plainly is a set of one value."""
     if isinstance(release, Explanations):
         shown = shown_cells(release)

@@ -9,19 +9,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from countervail.attack._released import Published
+from countervail.attack._released import Released
+from countervail.core.arrays import Bools, Ints, distinct_frame_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import Explains
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_value
 from countervail.core.table import Table
-from countervail.core.tuples import distinct_rows
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -135,7 +131,7 @@ class ReleaseAttack(_Attack):
         self.n_targets = n_targets
         self.random_state = random_state
 
-    def run(self, release: Published, table: Table, control: Table) -> AttackResult:
+    def run(self, release: Released, table: Table, control: Table) -> AttackResult:
         """Attack the people of `table`, and as a control those of `control`, who were never in it."""
         plans = self.plans(table)
         outside = release.without_audit()
@@ -163,12 +159,12 @@ class ReleaseAttack(_Attack):
             raise SchemaError(f"{type(self).__name__} needs quasi-identifiers and at least one attribute besides them.")
         return [Plan(tuple(quasi), tuple(secret))]
 
-    def details(self, release: Published, members: list[Scored]) -> dict[str, Estimate]:
+    def details(self, release: Released, members: list[Scored]) -> dict[str, Estimate]:
         """Further figures on the members."""
         return {}
 
     def _score(
-        self, release: Published, plan: Plan, people: pd.DataFrame, register: pd.DataFrame, domains: dict[str, Any]
+        self, release: Released, plan: Plan, people: pd.DataFrame, register: pd.DataFrame, domains: dict[str, Any]
     ) -> Scored:
         shared = [n for n in register.columns if n in plan.known]
         known = Knowledge(people[list(plan.known)].reset_index(drop=True), register[shared], plan.secret, domains)
@@ -179,7 +175,7 @@ class ReleaseAttack(_Attack):
         """Who is right by naming what is most frequent among strangers."""
         truth = people[list(plan.secret)]
         if self.joint:
-            kinds, counts = distinct_rows(control.frame, list(plan.secret))
+            kinds, counts = distinct_frame_rows(control.frame, list(plan.secret))
             return self._right(kinds.iloc[[int(counts.argmax())] * len(people)], truth)
         tops = {n: [_most_frequent(control.frame[n])] * len(people) for n in plan.secret}
         return self._right(pd.DataFrame(tops, dtype=object), truth)
@@ -204,11 +200,11 @@ class ReleaseAttack(_Attack):
         return table.select("quasi")
 
     @abstractmethod
-    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
+    def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """The secret columns of each target, in order; a row of missing values where the adversary does not dare."""
 
     @abstractmethod
-    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
+    def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people of the register each released thing may speak of."""
 
 

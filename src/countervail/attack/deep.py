@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Published
-from countervail.attack.base import Bools, Knowledge, Scored, rate, right_cells
+from countervail.attack._released import Released
+from countervail.attack.base import Knowledge, Scored, rate, right_cells
 from countervail.attack.shallow import Attacked, Shallow, by_values, possible, single_values
+from countervail.core.arrays import Bools
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Regions
 from countervail.core.stats import Estimate
@@ -69,7 +70,7 @@ class Deep(Shallow):
         super().__init__(attacked, known=known, n_targets=n_targets, random_state=random_state)
         self.budget = budget
 
-    def details(self, release: Published, members: list[Scored]) -> dict[str, Estimate]:
+    def details(self, release: Released, members: list[Scored]) -> dict[str, Estimate]:
         """What each of the two attacks finds."""
         shallow = Shallow(self.attacked, known=self.known)
         plain = [right_cells(shallow.guess(release, s.known), s.truth) for s in members]

@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Published, quasi_regions, shown_cells
-from countervail.attack.base import Ints, Knowledge, ReleaseAttack
+from countervail.attack._released import Released, quasi_regions, shown_cells
+from countervail.attack.base import Knowledge, ReleaseAttack
+from countervail.core.arrays import Ints
 from countervail.core.table import Table
 
 
@@ -47,11 +48,11 @@ class Homogeneity(ReleaseAttack):
         """The sensitive columns."""
         return table.schema.names("sensitive")
 
-    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
+    def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people of the register match each explanation or row."""
         return quasi_regions(release).count(register)
 
-    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
+    def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """The value that every matching explanation or row shows, where there is one."""
         secret, cells = list(known.secret), shown_cells(release)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=secret, dtype=object)

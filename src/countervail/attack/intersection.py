@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import AttackResult, Bools, Ints, OracleAttack
+from countervail.attack.base import AttackResult, OracleAttack
+from countervail.core.arrays import Bools, Ints
 from countervail.core.cells import cell_text
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations

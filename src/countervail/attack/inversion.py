@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.attack.base import AttackResult, Bools, Ints, OracleAttack
+from countervail.attack.base import AttackResult, OracleAttack
+from countervail.core.arrays import Bools, Floats, Ints
 from countervail.core.cells import cell_text
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
@@ -17,12 +17,11 @@ from countervail.core.protocols import Invertible
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
 
-Floats = NDArray[np.float64]
 STAGES = ("rerun", "model", "bisectors")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Records:
+class ReleasedRecords:
     """The different things released: their cells, and which record answered each query."""
 
     cells: pd.DataFrame
@@ -123,7 +122,7 @@ class Inversion(OracleAttack):
         return out
 
 
-def _records(e: Explanations, table: Table) -> Records:
+def _records(e: Explanations, table: Table) -> ReleasedRecords:
     """The distinct answers; one whose note says that a nearer one was passed over tells nothing about distance."""
     found = np.flatnonzero(e.found)
     seen: dict[str, int] = {}
@@ -138,7 +137,7 @@ def _records(e: Explanations, table: Table) -> Records:
         passed_over = e.notes is not None and "Nearer" in e.notes[row]
         answered[row] = -1 if passed_over else seen[key]
     rows, owners = np.array(first, dtype=np.int64), np.array(of, dtype=np.int64)
-    return Records(shown.iloc[first].reset_index(drop=True), e, rows, owners, answered)
+    return ReleasedRecords(shown.iloc[first].reset_index(drop=True), e, rows, owners, answered)
 
 
 def _suspects(cells: pd.DataFrame, people: pd.DataFrame, table: Table) -> pd.DataFrame:

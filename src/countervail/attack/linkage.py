@@ -7,8 +7,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Published, quasi_regions, shown_cells
-from countervail.attack.base import Ints, Knowledge, ReleaseAttack
+from countervail.attack._released import Released, quasi_regions, shown_cells
+from countervail.attack.base import Knowledge, ReleaseAttack
+from countervail.core.arrays import Ints
 from countervail.core.errors import bad_parameter
 from countervail.core.table import Table
 
@@ -74,11 +75,11 @@ class Linkage(ReleaseAttack):
             return table.select("quasi")
         return pd.concat([table.select("quasi"), control.select("quasi")], ignore_index=True)
 
-    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
+    def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people of the register match each explanation."""
         return quasi_regions(release).count(register)
 
-    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
+    def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """For each target the private attributes of the first explanation that matches nobody else."""
         cells = shown_cells(release)
         private = list(known.secret) or [n for n in cells.columns if n not in known.targets.columns]

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Published, value_sets
-from countervail.attack.base import Bools, Ints, Knowledge, Plan, ReleaseAttack, Scored
+from countervail.attack._released import Released, value_sets
+from countervail.attack.base import Knowledge, Plan, ReleaseAttack, Scored
+from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Regions
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
-from countervail.core.tuples import column_numbers, row_numbers
 
 Attacked = Literal["conditions", "decision"]
 
@@ -98,11 +98,11 @@ class Shallow(ReleaseAttack):
         """Everybody's features; a guess sees of them only what is known of its target."""
         return table.features
 
-    def sizes(self, release: Published, register: pd.DataFrame) -> Ints:
+    def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people fit each released row."""
         return value_sets(release).count(register)
 
-    def guess(self, release: Published, known: Knowledge) -> pd.DataFrame:
+    def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """The one value left in each column looked for; missing where none or several are."""
         kinds, which = distinct_targets(known.targets)
         sets = value_sets(release)
@@ -110,7 +110,7 @@ class Shallow(ReleaseAttack):
         found = {n: self._column(sets, fits, kinds, n, known) for n in known.secret}
         return pd.DataFrame({n: v[which] for n, v in found.items()}, dtype=object)
 
-    def details(self, release: Published, members: list[Scored]) -> dict[str, Estimate]:
+    def details(self, release: Released, members: list[Scored]) -> dict[str, Estimate]:
         """The paper's figure: combinations of known values for which some person's value is found."""
         return {"value combinations": by_values(members)}
 
@@ -146,7 +146,7 @@ def fitting(sets: Regions, kinds: pd.DataFrame) -> Bools:
 
 def distinct_targets(targets: pd.DataFrame) -> tuple[pd.DataFrame, Ints]:
     """The different combinations of known values, and which of them each person has."""
-    which = pd.factorize(row_numbers(column_numbers(targets, list(targets.columns))))[0].astype(np.int64)
+    which = pd.factorize(number_rows(number_columns(targets, list(targets.columns))))[0].astype(np.int64)
     _, first = np.unique(which, return_index=True)
     return targets.iloc[first].reset_index(drop=True), which
 

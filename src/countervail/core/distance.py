@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core import _kernels
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Matrix, number_rows
 from countervail.core.encode import Encoder
-from countervail.core.tuples import row_numbers
 
 EPS = 1e-11  # the reference's: scales below it become it
 
@@ -88,7 +87,7 @@ class Neighbours:
         kept = np.flatnonzero(eligible)
         numbers, labels = heom.numbers(rows[kept]), heom.labels(rows[kept])
         # Rows of one group need only lie together: one number for all labels sorts faster than the labels do.
-        alike = row_numbers([classes[kept].astype(np.int64), *(labels.T.astype(np.int64) + 1)])
+        alike = number_rows([classes[kept].astype(np.int64), *(labels.T.astype(np.int64) + 1)])
         order = np.lexsort([kept, *numbers.T[::-1], alike])
         kept, numbers, labels, klass = kept[order], numbers[order], labels[order], classes[kept][order]
         if len(kept):

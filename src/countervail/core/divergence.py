@@ -8,13 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.conform import plain
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.diversity import value_ranks
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
 
-Floats = NDArray[np.float64]
 Ground = Literal["equal", "ordered"] | Hierarchy | NDArray[np.float64]
 
 

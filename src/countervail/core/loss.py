@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Range, Regions, Values
 from countervail.core.table import Table
-
-Floats = NDArray[np.float64]
 
 
 def as_interval(table: Table, name: str) -> bool:

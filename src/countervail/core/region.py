@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Bools, Matrix, distinct_frame_rows
 from countervail.core.cells import cell_column, cell_text
 from countervail.core.encode import Coding
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Schema
 from countervail.core.table import to_pandas
-from countervail.core.tuples import distinct_rows
 
-Bools = NDArray[np.bool_]
 _BLOCK = 1 << 24  # cells of a region x row matrix worked on at once
 
 
@@ -234,7 +232,7 @@ class Regions:
         asked = [n for n in self.names if n in frame.columns]
         if not asked:
             return np.full(self.size, len(frame), dtype=np.int64)
-        tuples, weights = distinct_rows(frame, asked)
+        tuples, weights = distinct_frame_rows(frame, asked)
         step = max(1, _BLOCK // max(1, len(tuples)))
         parts = [self[a : a + step].covers(tuples) @ weights for a in range(0, self.size, step)]
         return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints, number_rows
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_frame
@@ -22,9 +22,7 @@ from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
-from countervail.core.tuples import row_numbers
 
-Ints = NDArray[np.int64]
 _SHOWN = 10
 
 
@@ -76,7 +74,7 @@ class Release:
         if not self.regions.axes:  # noisy rows have no classes: each stands alone
             return self.groups.copy()
         numbers = [_distinct(axis)[1] for axis in self.regions.axes]
-        return row_numbers(numbers)[self.groups]
+        return number_rows(numbers)[self.groups]
 
     def column(self, name: str) -> pd.Series:
         """One released column that is not generalised."""
@@ -187,13 +185,13 @@ def _distinct(axis: Axis) -> tuple[Ints, Ints]:
     if isinstance(axis, Range):
         holes = np.zeros(len(axis.low), bool) if axis.holes is None else axis.holes
         parts = [pd.factorize(v, use_na_sentinel=False)[0].astype(np.int64) for v in (axis.low, axis.high, holes)]
-        numbers = row_numbers(parts)
+        numbers = number_rows(parts)
     else:
         width = axis.bits.shape[1]
         padded = np.zeros((len(axis.bits), -(-width // 8) * 8), np.uint8)
         padded[:, :width] = axis.bits
         words = padded.view(np.uint64)
-        numbers = row_numbers([pd.factorize(words[:, i])[0].astype(np.int64) for i in range(words.shape[1])])
+        numbers = number_rows([pd.factorize(words[:, i])[0].astype(np.int64) for i in range(words.shape[1])])
     # Numbers count up in the order of first appearance.
     first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
     return first, numbers

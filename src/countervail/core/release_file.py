@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError
@@ -22,7 +23,6 @@ from countervail.core.release import Release
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_json
 from countervail.core.table import Table, to_pandas
-from countervail.core.tuples import column_numbers, row_numbers
 
 _RANGE = re.compile(r"^\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*(?:-| to )\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*$")
 
@@ -58,7 +58,7 @@ class PublishedFile:
 
     def classes(self) -> NDArray[np.int64]:
         """A number for each row, equal where all quasi-identifier cells are."""
-        return pd.factorize(row_numbers(column_numbers(self.frame, self.schema.names("quasi"))))[0].astype(np.int64)
+        return pd.factorize(number_rows(number_columns(self.frame, self.schema.names("quasi"))))[0].astype(np.int64)
 
     def column(self, name: str) -> pd.Series:
         """A column as it stands in the file; levels get their declared spelling."""

@@ -8,14 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Bools, Matrix
 from countervail.core.encode import Coding, Encoder
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.table import Table
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from countervail.core.arrays import Floats
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.release import Release
@@ -15,7 +13,6 @@ from countervail.core.table import Table
 from countervail.measure import regions
 from countervail.measure import table as tables
 
-Floats = NDArray[np.float64]
 Released = Explanations | Release
 
 

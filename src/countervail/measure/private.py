@@ -7,20 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools, Floats, Ints, number_columns, number_rows
 from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, conform_rows
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_json
 from countervail.core.table import Table
-from countervail.core.tuples import column_numbers, row_numbers
 from countervail.model.decision import Decision
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +76,7 @@ def answer_figures(e: Explanations, model: Any, *, neighbours: int = 5, table: T
     encoder, coded = Encoder.fit(training).extended(pd.concat([training.features, factuals, answers]))
     rows, x, y = np.split(coded, [len(training), len(training) + len(at)])
     heom = HEOM.fit(encoder, rows)
-    key = row_numbers([pd.factorize(c)[0].astype(np.int64) for c in np.concatenate([rows, y]).T])
+    key = number_rows([pd.factorize(c)[0].astype(np.int64) for c in np.concatenate([rows, y]).T])
     counts = np.bincount(key[: len(rows)], minlength=int(key.max(initial=0)) + 1)
     _, first, place = np.unique(key[len(rows) :], return_index=True, return_inverse=True)
     every = np.zeros(len(rows), dtype=np.int64)
@@ -130,7 +125,7 @@ def exact_matches(e: Explanations, *, table: Table | None = None) -> Floats:
     names = training.schema.features
     answers = conform_rows(e.counterfactuals[names], training, "exact_matches")
     both = pd.concat([training.features.astype(object), answers.astype(object)], ignore_index=True)
-    key = row_numbers(column_numbers(both, names))
+    key = number_rows(number_columns(both, names))
     counts = np.bincount(key[: len(training)], minlength=int(key.max()) + 1)
     return counts[key[len(training) :]].astype(float)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.cells import is_missing
 from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, conform_rows
@@ -17,8 +17,6 @@ from countervail.core.rng import RandomState, generator
 from countervail.core.table import Table
 from countervail.measure._combinations import Combinations
 from countervail.model.decision import Decision
-
-Floats = NDArray[np.float64]
 
 
 def recourse_cost(e: Explanations, *, table: Table | None = None) -> Floats:

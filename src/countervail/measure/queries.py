@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.attack._released import plain_axis
+from countervail.core.arrays import Floats
 from countervail.core.divergence import half_l1, line_distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis, Range, Values
@@ -18,7 +19,6 @@ from countervail.core.rng import RandomState, generator
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
 
-Floats = NDArray[np.float64]
 _LEAST = 0.001  # of the rows: below it, an error is not divided by the true count
 
 

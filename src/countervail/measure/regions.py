@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from countervail.core import loss
+from countervail.core.arrays import Floats
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.rng import RandomState, generator
@@ -17,7 +17,6 @@ from countervail.core.table import Table
 from countervail.measure._combinations import Combinations
 from countervail.model.decision import Decision
 
-Floats = NDArray[np.float64]
 _CHUNK = 100_000  # combinations asked of the model at once
 
 

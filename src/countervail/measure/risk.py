@@ -9,15 +9,12 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import Progress
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
-from countervail.core.tuples import column_numbers, row_numbers
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ def class_sizes(table: Table, columns: Sequence[str] | None = None) -> Ints:
     names = table.schema.names("quasi") if columns is None else [table.schema[n].name for n in columns]
     if not names:
         raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
-    return _sizes(column_numbers(table.frame, names))
+    return _sizes(number_columns(table.frame, names))
 
 
 def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progress: Progress | None = None) -> Risk:
@@ -69,7 +66,7 @@ def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progre
         raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
     if k < 1:
         raise bad_parameter("risk", "k", "a whole number of at least 1", k)
-    codes = column_numbers(table.frame, quasi)
+    codes = number_columns(table.frame, quasi)
     sizes = _sizes(codes)
     depth = min(depth, len(quasi))
     total = sum(comb(len(quasi), r) for r in range(1, depth + 1))
@@ -96,6 +93,6 @@ def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progre
 
 def _sizes(codes: list[Ints]) -> Ints:
     """Sizes of the classes of equal codes, row by row."""
-    key = row_numbers(codes)
+    key = number_rows(codes)
     sizes: Ints = np.bincount(key)[key]
     return sizes

@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from countervail.core import loss
+from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from countervail.attack.differential.encodings import encode_axis, make_specs
+from countervail.core.arrays import Ints
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.release import Release
@@ -17,8 +17,6 @@ from countervail.core.stats import Estimate, clopper_pearson, plain_json
 from countervail.core.table import Table
 from countervail.model.train import training_labels
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Encoding = Literal["midpoint", "bounds", "tf"]
 ENCODINGS: Final = {"midpoint": ("scaling", "hot"), "bounds": ("bounds", "hot"), "tf": ("tf", "tf")}
 _BINS: Final = 10

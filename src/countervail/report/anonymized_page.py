@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail import measure
+from countervail.core.arrays import Floats
 from countervail.core.cells import cell_text
 from countervail.core.region import Axis, Range
 from countervail.core.release import Release
@@ -17,7 +18,6 @@ from countervail.core.table import Table
 from countervail.report.figures import before_after
 from countervail.report.page import Fact, Page, Section
 
-Floats = NDArray[np.float64]
 _BINS, _SHOWN = 20, 15
 
 

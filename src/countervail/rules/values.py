@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import number_rows
 from countervail.core.errors import SchemaError
 from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Schema
-from countervail.core.tuples import row_numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -126,8 +126,8 @@ class ValueTable:
         classes: tuple[Any, ...],
         crisp: bool,
     ) -> Self:
-        same = row_numbers([pd.factorize(c)[0] for c in (*low, *(() if crisp else high))])
-        key = row_numbers([same, pd.factorize(masks)[0]])
+        same = number_rows([pd.factorize(c)[0] for c in (*low, *(() if crisp else high))])
+        key = number_rows([same, pd.factorize(masks)[0]])
         _, first, group, weight = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
         # Groups in the order of their first row, so that "first" means the same with and without equal rows.
         order = np.argsort(first, kind="stable")

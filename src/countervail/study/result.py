@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.stats import Estimate, clopper_pearson, plain_json, plain_value
 from countervail.measure.private import AnswerFigures, FigureSpread
 from countervail.study.mechanisms import mechanisms
 from countervail.study.plan import Cell, StudyPlan
 
-Floats = NDArray[np.float64]
 SHARES = ("correctness", "m0", "m1")
 FIGURES = ("dist_rec", "plaus_prox", "correctness", "m0", "m1", "d_min")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints
 from countervail.core.table import Table
 
-Ints = NDArray[np.int64]
 SEXES, JOBS = ("f", "m"), ("a", "b", "c", "d")
 _BASE = [[0, 1, 2], [0, 2, 3], [0, 3, 4], [0, 1, 4]]
 # Refused people who are in every table: they hold the ranges of the columns whoever is exchanged. One job is left to

@@ -14,7 +14,7 @@ import countervail as cv
 from countervail.core.rng import Words
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.histogram_noise import noisy_counts
-from countervail.protect.dp.pool import Pool, Records
+from countervail.protect.dp.pool import Pool, PoolRecords
 from countervail.protect.dp.pool_search import Pooled, search
 from countervail.protect.dp.randomiser import Randomiser, choose
 
@@ -43,7 +43,7 @@ def rule(rows):
 def nearest(table, k=K):
     """The k nearest records of the wanted class, by the shipped code."""
     table = np.asarray(table, dtype=np.int64).reshape(-1, 3)
-    return Records.of(table, rule(table).astype(np.int64), GRID.default).nearest(DISTANCES, WANTED, k)
+    return PoolRecords.of(table, rule(table).astype(np.int64), GRID.default).nearest(DISTANCES, WANTED, k)
 
 
 def number(rows):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from countervail.core.rng import Words, generator
 from countervail.protect.dp import pool_kernels, randomiser_kernels
 from countervail.protect.dp.histogram_noise import noisy_counts
-from countervail.protect.dp.pool import Records
+from countervail.protect.dp.pool import PoolRecords
 from countervail.protect.dp.randomiser import (
     Randomiser,
     best_window,
@@ -199,8 +199,8 @@ def test_one_record_changes_at_most_one_neighbour():
         x = np.array([[rng.integers(0, 2), rng.integers(0, 2), rng.integers(0, 3)]])
         far = np.abs(x[:, :, None] - np.arange(3)) * (1 << 30)
         k, wanted = int(rng.integers(1, 6)), np.array([[False, True]])
-        a = Records.of(table, classes, default).nearest(far, wanted, k)[0]
-        b = Records.of(other, other_classes, default).nearest(far, wanted, k)[0]
+        a = PoolRecords.of(table, classes, default).nearest(far, wanted, k)[0]
+        b = PoolRecords.of(other, other_classes, default).nearest(far, wanted, k)[0]
         assert multiset_distance(a, b) <= 1 and multiset_distance(b, a) <= 1
         changed += multiset_distance(a, b)
     assert changed > 300
@@ -227,7 +227,7 @@ def test_the_kernel_finds_what_its_plain_twin_finds():
         classes = rng.integers(0, 3, 40)
         far = rng.integers(0, 4, (6, 3, 5)).astype(np.int64)
         wanted = rng.random((6, 3)) < 0.5
-        records = Records.of(table, classes, np.array([0, 0, 0]))
+        records = PoolRecords.of(table, classes, np.array([0, 0, 0]))
         found = pool_kernels.nearest(records.codes, records.classes, wanted, far, 7)
         for i in range(6):
             order = sorted(

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.cells import cell_text
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.schema import Column
 from countervail.core.table import Table
 
-Floats = NDArray[np.float64]
 CONTINUOUS: Final = ("scaling", "bounds", "binary", "quantiles-before", "quantiles-after", "tf")
 CATEGORICAL: Final = ("hot", "binary", "hot-after", "tf")
 

@@ -16,14 +16,13 @@ from sklearn.utils.validation import has_fit_parameter
 
 from countervail.attack._released import plain_axis
 from countervail.attack.differential.encodings import Spec, encode_axis
+from countervail.core.arrays import Floats, number_rows
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis
 from countervail.core.release import Release
 from countervail.core.table import Table
-from countervail.core.tuples import row_numbers
 
-Floats = NDArray[np.float64]
 OWNER = "DifferentialInferenceTest"
 _CELLS = 100_000
 _ROUNDING = 1e-9
@@ -57,7 +56,7 @@ def most_likely(p: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Published:
+class ReadRelease:
     """A release as a learner reads it: cells of the quasi-identifiers, and the sensitive value of each row.
 
     A row with a set of sensitive values is read once for each of them, with a share of its `weight` each.
@@ -68,7 +67,7 @@ class Published:
     weight: Floats | None = None
 
     @classmethod
-    def of(cls, release: Release, names: Sequence[str], sensitive: str, values: tuple[Any, ...]) -> Published:
+    def of(cls, release: Release, names: Sequence[str], sensitive: str, values: tuple[Any, ...]) -> ReadRelease:
         """Read a release; rows whose sensitive value the table never had are an error of the anonymiser."""
         held = {a.name: a for a in release.regions.axes}
         if absent := [n for n in (*names, sensitive) if n not in held and n not in release.others.columns]:
@@ -111,7 +110,7 @@ class Published:
             secret, *places = np.unravel_index(kinds, shape)
             times = times[kinds]
         else:
-            _, first, kind = np.unique(row_numbers(keys), return_index=True, return_inverse=True)
+            _, first, kind = np.unique(number_rows(keys), return_index=True, return_inverse=True)
             times = np.bincount(kind, self.weight)
             secret, *places = (key[first] for key in keys)
         features = np.concatenate([block[place] for block, place in zip(blocks, places)], axis=1)
@@ -183,7 +182,7 @@ class Job:
     specs: tuple[Spec, ...]
     distance: Distance
     random: bool  # whether anonymiser or learner draw lots
-    whole: Published | None  # the release of the whole table, where it is always the same
+    whole: ReadRelease | None  # the release of the whole table, where it is always the same
     model: Any  # and what is learnt from it, where that does not depend on the person
 
     def test(self, row: int, seeds: NDArray[np.int64]) -> Floats:
@@ -202,7 +201,7 @@ class Job:
                 out[2, r] = self.distance(with_her[None, :], again[None, :])[0]
         return out
 
-    def compare(self, row: int, whole: Published, without: Published) -> Floats:
+    def compare(self, row: int, whole: ReadRelease, without: ReadRelease) -> Floats:
         """The same of two given releases."""
         person = self.table.frame.iloc[[row]]
         a, b = (self._infer(person, p, None, None) for p in (whole, without))
@@ -210,11 +209,11 @@ class Job:
             [[self.distance(a[None, :], b[None, :])[0]], [float(most_likely(a) != most_likely(b))], [np.nan]]
         )
 
-    def _published(self, table: Table, seed: int | None) -> Published:
+    def _published(self, table: Table, seed: int | None) -> ReadRelease:
         names = [s.column.name for s in self.specs]
-        return Published.of(release_of(self.anonymiser, table, seed), names, self.sensitive, self.values)
+        return ReadRelease.of(release_of(self.anonymiser, table, seed), names, self.sensitive, self.values)
 
-    def _infer(self, person: pd.DataFrame, release: Published, seed: int | None, model: Any) -> Floats:
+    def _infer(self, person: pd.DataFrame, release: ReadRelease, seed: int | None, model: Any) -> Floats:
         if model is None and type(self.learner) is BernoulliNB:  # it only counts: equal rows may go in once
             features, secret, weight, own = release.counted(person, self.specs)
             return predicted(trained(self.learner, features, secret, seed, weight), own, len(self.values))

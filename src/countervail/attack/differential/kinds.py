@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.attack.differential.result import FEW, Kind
+from countervail.core.arrays import Ints
 from countervail.core.cells import cell_text, number_text
 from countervail.core.stats import mean_interval
 from countervail.core.table import Table
 
-Ints = NDArray[np.int64]
 _BANDS = 4
 _TRIED = 200  # kinds that are looked at, from the most affected down
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval
 
-Floats = NDArray[np.float64]
 FEW: Final = 10  # people that a figure must be about
 THRESHOLDS: Final = (1e-4, 1e-3, 10**-2.5, 1e-2, 1e-1)
 # Points of the published distribution function: fixed, so that nobody's own distance is among them.

@@ -29,6 +29,7 @@ from countervail.attack.differential.general import (
 from countervail.attack.differential.kinds import kinds_of_people
 from countervail.attack.differential.naive_bayes import IdentityCounts, both_predictions, closed_form, identity
 from countervail.attack.differential.result import DifferentialResult as DifferentialResult
+from countervail.core.arrays import Ints
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.protocols import LeaveOneOut, LeavesOneOut, Progress
@@ -37,7 +38,6 @@ from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
 
-Ints = NDArray[np.int64]
 _REPEATS = 10
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats
 from countervail.core.errors import bad_parameter
 
-Floats = NDArray[np.float64]
 _MOST = 1 << 22  # answers of a plan: more would not fit in memory while they are summed
 _EXACT = 1 << 20  # combinations of outcomes that are listed one by one
 _BINS = 1 << 16  # beyond that, losses are rounded up to as many steps

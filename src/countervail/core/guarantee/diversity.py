@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Column
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 DIVERSITIES = ("distinct", "entropy", "recursive", "frequency")
 GROUNDS = ("equal", "ordered", "hierarchical")
 SLACK = 1e-9  # sums of shares and logarithms differ in their last digits

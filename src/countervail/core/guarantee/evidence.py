@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from countervail.core.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from countervail.core.table import Table
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 _CUTS = 400  # sizes of the event that are looked at
 _RERUNS = 40
 

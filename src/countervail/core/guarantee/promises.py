@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_chec
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.budget import Budget
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from countervail.core.schema import Schema
     from countervail.core.table import Table
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Against = Literal["register", "algorithm"]
 ADVERSARIES: dict[str, str] = {
@@ -33,7 +32,7 @@ ADVERSARIES: dict[str, str] = {
 }
 
 
-class Published(Protocol):
+class PublishedRegions(Protocol):
     """What a refutation looks at: the regions that left."""
 
     @property
@@ -52,7 +51,7 @@ class PublishedTable(Protocol):
     def column(self, name: str) -> pd.Series: ...
 
 
-Again = Callable[["Table"], Published]
+Again = Callable[["Table"], PublishedRegions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +81,14 @@ class Guarantee:
         """Which classes of equal published quasi-identifiers break the promise, counted on the rows alone."""
         return np.zeros(int(release.classes().max(initial=-1)) + 1, dtype=bool)
 
-    def recount(self, release: Published | PublishedTable) -> str | None:
+    def recount(self, release: PublishedRegions | PublishedTable) -> str | None:
         """What is broken in the published rows alone, in words that name nobody; None when nothing is."""
         if not isinstance(release, PublishedTable):
             return None
         failing = self.failing(release)
         return f"{int(failing.sum())} of {len(failing)} classes break {self.claim}" if failing.any() else None
 
-    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
         """Try to show that the promise is broken."""
         return self.recount(release)
 
@@ -127,7 +126,7 @@ class KAnonymity(Guarantee):
         """Which published classes have fewer than k rows."""
         return np.bincount(release.classes()) < self.k
 
-    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
         """Count the rows of each class that left, then the people in each region."""
         if (broken := self.recount(release)) is not None:
             return broken
@@ -163,7 +162,7 @@ class KCommonality(Guarantee):
         """The promise in a few words."""
         return f"{self.k}-commonality"
 
-    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
         """Count the people who fit each pattern, in every column that it names."""
         if missing := [n for n in release.regions.names if n not in table.frame.columns]:
             return f"the {self.of}s name {len(missing)} column(s) that the table does not have"
@@ -276,11 +275,11 @@ class AllOf(Guarantee):
         failing: Flags = np.logical_or.reduce([part.failing(release) for part in self.parts])
         return failing
 
-    def recount(self, release: Published | PublishedTable) -> str | None:
+    def recount(self, release: PublishedRegions | PublishedTable) -> str | None:
         """The first promise that the published rows break."""
         return next((b for b in (part.recount(release) for part in self.parts) if b is not None), None)
 
-    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
         """The first promise that is refuted."""
         return next((b for b in (part.refute(release, table, again) for part in self.parts) if b is not None), None)
 
@@ -364,7 +363,7 @@ class DifferentialPrivacy(Guarantee):
         """The promise for this many answers together: each costs, unless all come from one draw."""
         return self if self.answers is None else replace(self, answers=answers)
 
-    def refute(self, release: Published, table: Table, again: Again | None = None) -> str | None:
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
         """Run it again on the table and on a neighbour, and compare how often the first answer comes."""
         if again is None:
             return None

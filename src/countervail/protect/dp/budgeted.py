@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Bools, Ints, Matrix
 from countervail.core.encode import Encoder
 from countervail.core.errors import LedgerError
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.protocols import Progress
 from countervail.ledger.accounting import Cost
 from countervail.ledger.ledger import Ledger
-from countervail.protect.dp.grid import Grid, Ints
+from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.public import Public
 
-Bools = NDArray[np.bool_]
 Draws = Callable[[pd.DataFrame, Matrix, Bools], Matrix]  # rows on the grid, as numbers, and the decisions they want
 _BATCH = 1024
 _CODE = np.dtype("<i4")

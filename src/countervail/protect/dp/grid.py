@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column
 from countervail.core.table import Table
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 LEVELS = 101  # cells of a numeric domain that declares none
 _UNIT = 1 << 30  # a distance of one, as a whole number
 

@@ -7,11 +7,9 @@ from math import ceil, log
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints
 from countervail.core.rng import RandomState, generator
-
-Ints = NDArray[np.int64]
 
 
 def noisy_counts(counts: Ints, sensitivity: int, epsilon: Fraction, random_state: RandomState = None) -> Ints:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Ints, Matrix
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words, generator
@@ -18,9 +18,8 @@ from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.budgeted import cost_of, spelling
-from countervail.protect.dp.grid import Ints
 from countervail.protect.dp.histogram_noise import noisy_counts
-from countervail.protect.dp.pool import Records
+from countervail.protect.dp.pool import PoolRecords
 
 _SENSITIVITY = {"replace-one": 2, "add-remove": 1}
 
@@ -114,7 +113,7 @@ class PrivateHistograms(PrivateExplainer):
             self.histograms_ = unpack(self.ledger.once(request, cost, self.name, lambda: pack(self._noisy(codes, rng))))
         # From here on only the noisy counts are looked at.
         drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
-        self.records_ = Records.of(drawn, public.classes_of(drawn), public.grid.default)
+        self.records_ = PoolRecords.of(drawn, public.classes_of(drawn), public.grid.default)
 
     def _noisy(self, codes: Ints, rng: np.random.Generator) -> list[Ints]:
         """Noisy counts, column by column: decision x position."""
@@ -131,7 +130,7 @@ class PrivateHistograms(PrivateExplainer):
         return None if self.random_state is None else rng
 
     def _made_up(self, klass: int, rng: np.random.Generator) -> Ints:
-        """Records drawn column by column from the noisy counts of one decision."""
+        """PoolRecords drawn column by column from the noisy counts of one decision."""
         columns = []
         for noisy in self.histograms_:
             weights = np.maximum(noisy[klass], 0).astype(float)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Ints, Matrix
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
@@ -14,8 +14,7 @@ from countervail.core.table import Table
 from countervail.explain.answering import Queries
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
-from countervail.protect.dp.grid import Ints
-from countervail.protect.dp.pool import VARIANTS, Pool, Records, Variant
+from countervail.protect.dp.pool import VARIANTS, Pool, PoolRecords, Variant
 
 
 class PrivateNeighbours(PrivateExplainer):
@@ -117,7 +116,7 @@ class PrivateNeighbours(PrivateExplainer):
     def _learn(self, table: Table, model: Any, codes: Ints) -> None:
         grid = self.public_.grid
         columns = min(int(self.features), len(grid.axes))
-        self.records_ = Records.of(codes, self.public_.classes_of(codes), grid.default)
+        self.records_ = PoolRecords.of(codes, self.public_.classes_of(codes), grid.default)
         self.pool_ = Pool.of(
             grid, self.pool, self.shares_, Fraction(float(self.epsilon)), int(self.neighbours), int(self.slots), columns
         )

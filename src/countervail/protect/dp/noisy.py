@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Ints, Matrix
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
@@ -21,7 +21,6 @@ from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
-from countervail.protect.dp.grid import Ints
 from countervail.protect.dp.randomiser import Randomiser
 
 _SCALE = 1 << 60

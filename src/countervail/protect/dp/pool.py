@@ -12,18 +12,18 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools, Ints
 from countervail.core.rng import Words
 from countervail.protect.dp import pool_kernels as kernels
-from countervail.protect.dp.grid import Grid, Ints
+from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.randomiser import Randomiser, choose, sampled_budget
 
-Bools = NDArray[np.bool_]
 Variant = Literal["all", "sampled", "features"]
 VARIANTS: tuple[Variant, ...] = ("all", "sampled", "features")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Records:
+class PoolRecords:
     """The protected records in the order of their content, with the model's decision about each."""
 
     codes: NDArray[np.int32]

@@ -6,13 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix
-from countervail.protect.dp.grid import Ints
+from countervail.core.arrays import Bools, Floats, Ints, Matrix
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 # Rows and the query each belongs to -> whether the decision is a wanted one, and the score of the wanted decision.
 Judge = Callable[[Matrix, Ints], tuple[Bools, Floats]]
 _FIRST = 24  # single changes of a query that are tried at once, the nearest first

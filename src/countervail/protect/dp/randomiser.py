@@ -13,13 +13,12 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints
 from countervail.core.rng import Words
 from countervail.protect.dp import randomiser_kernels as kernels
 from countervail.protect.dp.grid import Grid
 
-Ints = NDArray[np.int64]
 _TOTAL = 1 << 60  # weights of one row add up to at most this
 _MARGIN = Fraction(1, 10**40)  # covers the last digit of a decimal function at 60 digits
 _CANDIDATES = 400  # windows tried at most

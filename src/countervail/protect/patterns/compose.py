@@ -8,18 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools, Floats, Ints, number_rows
 from countervail.core.region import Axis, Range, Regions, Values
-from countervail.core.tuples import row_numbers
 from countervail.rules import RuleSet, ValueTable
 from countervail.rules.induce import mark_inside
 from countervail.rules.kernels import kernel
 
 Objects = Literal["max", "min"]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +134,7 @@ def compose(table: ValueTable, rules: RuleSet, choices: Sequence[PatternParts], 
     masks = rules.conclusions[rule]
     bits = (masks[:, None] >> np.arange(len(table.classes), dtype=np.uint64)) & np.uint64(1)
     axes.append(Values.of(target, table.classes, bits.astype(bool)))
-    _, first = np.unique(row_numbers([*keys, pd.factorize(masks)[0]]), return_index=True)
+    _, first = np.unique(number_rows([*keys, pd.factorize(masks)[0]]), return_index=True)
     patterns: Regions = Regions(tuple(axes), len(rule))[np.sort(first)]
     return patterns
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Ints
 from countervail.core.errors import ParameterError
 
-Ints = NDArray[np.int64]
 _HIDDEN, _NOISE, _CLIP = 64, 16, 1.0
 _RATES, _BETAS = (2e-3, 5e-4), (0.5, 0.9)  # a generator that moves more slowly than its critic does not collapse
 
