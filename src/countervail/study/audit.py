@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from countervail.core.arrays import Ints
 from countervail.core.encode import Encoder
 from countervail.core.errors import PrivacyWarning, bad_parameter
 from countervail.core.guarantee.evidence import Evidence, epsilon_bound, numbered
@@ -68,7 +69,7 @@ def pair_evidence(
     return found
 
 
-def _outcomes(name: str, epsilon: float, table: Table, n: int) -> tiny.Ints:
+def _outcomes(name: str, epsilon: float, table: Table, n: int) -> Ints:
     """n answers to the same person as numbers."""
     if name == _LDP:
         return _noisy_record(epsilon, table, n)
@@ -79,7 +80,7 @@ def _outcomes(name: str, epsilon: float, table: Table, n: int) -> tiny.Ints:
     return _numbers(tiny.coded(answers.counterfactuals))
 
 
-def _noisy_record(epsilon: float, table: Table, n: int) -> tiny.Ints:
+def _noisy_record(epsilon: float, table: Table, n: int) -> Ints:
     """The exchanged person's row in n noisy tables: it is released as it is, whatever is computed from it."""
     encoder = Encoder.fit(table)
     rows = encoder.encode(table.features)
@@ -90,7 +91,7 @@ def _noisy_record(epsilon: float, table: Table, n: int) -> tiny.Ints:
     return _numbers(np.column_stack(noisy).astype(np.int64))
 
 
-def _numbers(rows: tiny.Ints) -> tiny.Ints:
+def _numbers(rows: Ints) -> Ints:
     """Each row as one number."""
-    coded: tiny.Ints = rows @ np.array([100, 10, 1])
+    coded: Ints = rows @ np.array([100, 10, 1])
     return coded

@@ -19,7 +19,7 @@ from countervail.attack.differential.encodings import make_specs, parse_encoding
 from countervail.attack.differential.general import (
     OWNER,
     Job,
-    Published,
+    ReadRelease,
     always_the_same,
     most_likely,
     run_batch,
@@ -161,8 +161,8 @@ class DifferentialInferenceTest(BaseEstimator):
         job = setting.job(self, None, random=False, whole=None)
         names = [s.column.name for s in setting.specs]
 
-        def read(path: str | Path) -> Published:
-            return Published.of(read_release(path, table), names, setting.sensitive, setting.values)
+        def read(path: str | Path) -> ReadRelease:
+            return ReadRelease.of(read_release(path, table), names, setting.sensitive, setting.values)
 
         everybody = read(whole)
         rows = np.array(sorted(int(i) for i in without), dtype=np.int64)
@@ -332,7 +332,7 @@ class _Setting:
     def job(self, test: DifferentialInferenceTest, anonymiser: Any, *, random: bool, whole: Any) -> Job:
         """What testing one person takes."""
         names = [s.column.name for s in self.specs]
-        published = None if whole is None else Published.of(whole, names, self.sensitive, self.values)
+        published = None if whole is None else ReadRelease.of(whole, names, self.sensitive, self.values)
         model = None
         if published is not None and not random and "tf" not in {s.how for s in self.specs}:
             features, _ = published.features(self.table.frame.iloc[[0]], self.specs)

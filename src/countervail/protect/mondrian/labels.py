@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core.arrays import Bools
 from countervail.core.cells import cell_text
 from countervail.core.conform import plain
 from countervail.core.hierarchy import Hierarchy
-from countervail.core.region import Axis, Bools, Range, Regions, Values
+from countervail.core.region import Axis, Range, Regions, Values
 from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi
 from countervail.protect.mondrian.constraints import Flags, Ints, Longs, kernel
 
