@@ -8,7 +8,6 @@ import pkgutil
 import numpy as np
 import pandas as pd
 import pytest
-from countervail.core.published import Verdict
 
 import countervail as cv
 from countervail.attack.base import AttackResult
@@ -27,19 +26,20 @@ from countervail.core.guarantee import (
 from countervail.core.guarantee.budget import Budget
 from countervail.core.region import Regions
 from countervail.core.release import Release
+from countervail.core.release_file import Verdict
 from countervail.core.schema import Schema
 from countervail.core.stats import Estimate
 from countervail.ledger import Ledger
 from countervail.ledger.history import Statement
 from countervail.measure.fairness import Fairness, Group
-from countervail.measure.private import PrivateQuality, Spread
+from countervail.measure.private import FigureSpread, PrivateQuality
 from countervail.measure.queries import QueryError
 from countervail.measure.risk import Offender, Risk
 from countervail.measure.sweep import Sweep, SweepPoint
 from countervail.measure.table import ReleaseRisk
 from countervail.measure.utility import ModelUtility
 from countervail.report.demo_page import DemoSummary, Variant
-from countervail.study import Plan, Study
+from countervail.study import Study, StudyPlan
 from countervail.study.choose import Recommendation
 from countervail.study.plan import Cell
 from countervail.study.result import FIGURES, CellResult, Moments, Row
@@ -47,9 +47,9 @@ from countervail.testing import small_table
 
 NAN, INF = float("nan"), float("inf")
 OPEN = Estimate(NAN, -INF, INF, np.int64(0))
-SPREAD = Spread(OPEN, NAN)
+SPREAD = FigureSpread(OPEN, NAN)
 TABLE = small_table()
-PLAN = Plan({"t": TABLE}, ("nice",), seeds=np.arange(2), epsilons=np.array([1.0]))
+PLAN = StudyPlan({"t": TABLE}, ("nice",), seeds=np.arange(2), epsilons=np.array([1.0]))
 CELL = CellResult({n: Moments(1, NAN, INF, 1, NAN, -INF) for n in FIGURES}, np.int64(3), NAN, np.float64(1))
 NOBODY = CellResult({n: Moments(0, 0.0, 0.0, 0, 0.0, 0.0) for n in FIGURES}, 3, NAN, 1.0)
 ROW = Row("t", "m", "nice", None, None, True, "none", {"m0": SPREAD}, np.int64(1), 1, 1, 1, NAN, INF)

@@ -257,6 +257,11 @@ class Regions:
         """Without the values that no region holds."""
         return replace(self, axes=tuple(a.pruned() if isinstance(a, Values) else a for a in self.axes))
 
+    def shown_in(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A frame whose columns of these names hold the regions' cells instead."""
+        cells = self.to_frame()
+        return frame.assign(**{n: cells[n].astype(object) for n in cells.columns})
+
     def to_frame(self) -> pd.DataFrame:
         """One row of cells per region: plain values, closed intervals, frozensets."""
         return pd.DataFrame({a.name: cell_column([a.cell(i) for i in range(self.size)]) for a in self.axes})

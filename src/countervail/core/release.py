@@ -6,6 +6,8 @@ import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +26,7 @@ from countervail.core.stats import plain_value
 from countervail.core.table import Table
 
 _SHOWN = 10
+_EXACT = 2.0**53  # whole numbers below it are the same as floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,3 +223,53 @@ def _column(axis: Axis, groups: Ints, words: Mapping[str, str] | None = None) ->
 def _all_intervals(axis: Range, first: Ints) -> bool:
     """Whether no cell is a single number or holds missing values."""
     return bool((axis.low[first] < axis.high[first]).all()) and (axis.holes is None or not axis.holes[first].any())
+
+
+def without_traces(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame whose dtypes tell nothing but its own cells.
+
+    Categories that no row of it holds are dropped, those without an order are put in order (they come in the order of
+    the table's rows), and numbers that only a row that stayed behind made fractions are whole again.
+    """
+    return frame.assign(**{n: _of_these_cells(frame[n]) for n in frame.columns})
+
+
+def _of_these_cells(values: pd.Series) -> pd.Series:
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        held = values.cat.remove_unused_categories()
+        if dtype.ordered:
+            return held
+        names = held.cat.categories.tolist()
+        return held.cat.reorder_categories(sorted(names, key=lambda v: (type(v).__name__, v)))
+    if pd.api.types.is_float_dtype(dtype) and len(values):
+        numbers = values.to_numpy(dtype=float, na_value=np.nan)
+        if (np.abs(numbers) < _EXACT).all() and (numbers % 1 == 0).all():
+            return pd.Series(numbers.astype(np.int64), index=values.index, name=values.name)
+    return values.infer_objects() if pd.api.types.is_object_dtype(dtype) else values
+
+
+def provenance(kind: str, maker: Any, table: Table | None = None) -> dict[str, Any]:
+    """How something was made: parameters, version, and the digest of a table's schema as it was declared."""
+    params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
+    if params.get("random_state") is not None:
+        params["random_state"] = "given"  # the seed itself would undo a shuffle, or take noise off
+    made = {kind: maker.name, "parameters": params, "countervail": package_version()}
+    return made if table is None else made | {"schema": table.schema.declared().digest()}
+
+
+@cache
+def package_version() -> str:
+    """Our version, or "unknown" when run from a source tree that is not installed."""
+    try:
+        return version("countervail")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(_is_plain(v) for v in value.values())
+    if isinstance(value, (list, tuple)):
+        return all(_is_plain(v) for v in value)
+    return value is None or isinstance(value, (bool, int, float, str))

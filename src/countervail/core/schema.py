@@ -147,6 +147,14 @@ class Schema:
         """Names of the columns a model sees, in order."""
         return self.names("quasi", "sensitive", "attribute")
 
+    def require_quasi(self, owner: str) -> None:
+        """A table that is to be protected says what others may know about people."""
+        if not self.names("quasi"):
+            raise SchemaError(
+                f"{owner} protects quasi-identifiers, but the table declares none. "
+                f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
+            )
+
     def without_identifiers(self) -> Self:
         """What may be said of the table outside: identifiers are not even named."""
         return replace(self, columns=tuple(c for c in self.columns if c.role != "identifier"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Self
 
 import pandas as pd
@@ -17,12 +15,23 @@ from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
+from countervail.core.release import provenance
 from countervail.core.table import Rows, Table
 from countervail.explain.answering import Aim
 from countervail.model.decision import Decision
 
 
-class Explainer(BaseEstimator, ABC):
+class Named:
+    """Knows what it is called in errors."""
+
+    _owner: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._owner = cls.__name__
+
+
+class Explainer(Named, BaseEstimator, ABC):
     """Answers "what would have to be different?" for rows, from a table and a model.
 
     A subclass extends `fit` and writes `explain`. Fitted explainers are read-only and thread-safe; they hold the
@@ -54,10 +63,6 @@ class Explainer(BaseEstimator, ABC):
         """Instances the contract tests run on."""
         return [cls()]
 
-    @property
-    def _owner(self) -> str:
-        return type(self).__name__
-
     def _queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         check_is_fitted(self, "table_")
         return encode_queries(rows, self.table_, self.encoder_, self._owner)
@@ -76,27 +81,3 @@ def check_table(table: Any, owner: str, build: str = "Table.from_frame(df, targe
         raise bad_parameter(owner, "table", "a Table", type(table).__name__, hint)
     if not table.schema.features:
         raise SchemaError(f"The table given to {owner} has no feature columns: all are identifiers or target.")
-
-
-def provenance(kind: str, maker: Any, table: Table | None = None) -> dict[str, Any]:
-    """How something was made: parameters, version, and the digest of a table's schema as it was declared."""
-    params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
-    made = {kind: maker.name, "parameters": params, "countervail": package_version()}
-    return made if table is None else made | {"schema": table.schema.declared().digest()}
-
-
-@cache
-def package_version() -> str:
-    """Our version, or "unknown" when run from a source tree that is not installed."""
-    try:
-        return version("countervail")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(_is_plain(v) for v in value.values())
-    if isinstance(value, (list, tuple)):
-        return all(_is_plain(v) for v in value)
-    return value is None or isinstance(value, (bool, int, float, str))

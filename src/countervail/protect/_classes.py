@@ -12,15 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.arrays import Ints
-from countervail.core.errors import RefusedError, bad_parameter
+from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.region import Regions
-from countervail.core.release import Release
+from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
-from countervail.core.table import Rows, Table
+from countervail.core.table import Rows, Table, to_pandas
 from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
-from countervail.protect._outgoing import describe_table_release, new_rows, released
-from countervail.protect.base import TableProtector, check_quasi
+from countervail.protect.base import TableProtector
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class ClassProtector(TableProtector):
         if not isinstance(table, Table):
             hint = "Build one with Table.from_frame(df, quasi_identifiers=[...]) or Table.read(path, schema=...)."
             raise bad_parameter(self._owner, "table", "a Table", type(table).__name__, hint)
-        check_quasi(table, self._owner)
+        table.schema.require_quasi(self._owner)
         given = begin_fit(self)
         self._learn(table)
         self.table_, self.fitted_as_ = table, finish_fit(self, given)
@@ -82,14 +81,14 @@ class ClassProtector(TableProtector):
         caveats = list(classes.remarks)
         if self.random_state is not None:
             caveats.append("The rows were shuffled with a seed: whoever knows it can tell their original order.")
-        shown = released(frame[others].iloc[order].reset_index(drop=True))
+        shown = without_traces(frame[others].iloc[order].reset_index(drop=True))
         return Release(
             classes.regions[used].pruned() if len(used) < len(classes.regions) else classes.regions,
             groups,
             shown,
             schema.beside(shown),
             self.guarantee(),
-            describe_table_release(self, self.table_),
+            provenance("protector", self, self.table_),
             tuple(caveats),
             len(frame) - len(order),
             classes.words,
@@ -109,7 +108,7 @@ class ClassProtector(TableProtector):
             if stay.all():
                 break
             used, groups = _renumbered(release.groups[stay], len(release.regions))
-            others = released(release.others[stay].reset_index(drop=True))
+            others = without_traces(release.others[stay].reset_index(drop=True))
             gone = release.suppressed + int((~stay).sum())
             regions = release.regions[used].pruned() if len(used) else release.regions[:0]
             schema = self.table_.schema.beside(others)
@@ -154,3 +153,28 @@ def _renumbered(classes: NDArray[np.generic], n: int) -> tuple[Ints, Ints]:
     """The classes that occur, and each row's place among them."""
     held = np.bincount(classes, minlength=n) > 0
     return np.flatnonzero(held), (np.cumsum(held) - 1)[classes]
+
+
+def new_rows(rows: Rows, table: Table, owner: str) -> pd.DataFrame:
+    """New rows with the columns that are released; categories the table never had are left as they are."""
+    frame = to_pandas(rows, owner, "rows")
+    needed = [c.name for c in table.schema if c.role != "identifier"]
+    if missing := [n for n in needed if n not in frame.columns]:
+        raise SchemaError(f"The 'rows' given to {owner} lack these columns of the table: {missing}.")
+    if extra := [str(n) for n in frame.columns if n not in table.schema]:
+        raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
+    if len(frame) == 0:
+        raise bad_parameter(owner, "rows", "at least one row", "none")
+    return frame[needed].assign(**_as_categories(frame, needed, table)).reset_index(drop=True)
+
+
+def _as_categories(frame: pd.DataFrame, names: list[str], table: Table) -> dict[str, pd.Series]:
+    """Columns with the categories (and their order) of the table, where all their values are among them."""
+    out = {}
+    for name in names:
+        dtype = table.frame[name].dtype
+        if isinstance(dtype, pd.CategoricalDtype) and frame[name].dtype != dtype:
+            values = frame[name].astype(object)
+            if (values.isin(list(dtype.categories)) | values.isna()).all():
+                out[name] = values.astype(dtype)
+    return out

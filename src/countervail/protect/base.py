@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from countervail.core.errors import SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import Release
 from countervail.core.table import Rows, Table
+from countervail.explain.base import Named
 
 
-class ExplanationProtector(BaseEstimator, ABC):
+class ExplanationProtector(Named, BaseEstimator, ABC):
     """Answers queries with counterfactuals that are safe to hand out. A subclass writes these three."""
 
     name: ClassVar[str]
@@ -37,12 +37,8 @@ class ExplanationProtector(BaseEstimator, ABC):
         """Instances the contract tests run on."""
         return [cls()]
 
-    @property
-    def _owner(self) -> str:
-        return type(self).__name__
 
-
-class TableProtector(BaseEstimator, ABC):
+class TableProtector(Named, BaseEstimator, ABC):
     """Publishes a table, or what stands for one. A subclass writes these three."""
 
     name: ClassVar[str]
@@ -64,16 +60,3 @@ class TableProtector(BaseEstimator, ABC):
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
         return [cls()]
-
-    @property
-    def _owner(self) -> str:
-        return type(self).__name__
-
-
-def check_quasi(table: Table, owner: str) -> None:
-    """A table that says what others may know about people."""
-    if not table.schema.names("quasi"):
-        raise SchemaError(
-            f"{owner} protects quasi-identifiers, but the table declares none. "
-            f"Pass quasi_identifiers=[...] to Table.from_frame, or give columns the role 'quasi' in the schema."
-        )

@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import countervail as cv
-from countervail.attack.differential.general import Published
+from countervail.attack.differential.general import ReadRelease
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.region import Regions
 from countervail.core.release import Release
@@ -41,7 +41,7 @@ def test_each_member_of_a_set_gets_its_share_of_the_row(encoding):
     own = test.run(table)
     release_rows = release.to_frame()
     shares = [len(c) if isinstance(c, frozenset) else 1 for c in release_rows["ill"]]
-    published = Published.of(release, NAMES, "ill", ("no", "yes"))
+    published = ReadRelease.of(release, NAMES, "ill", ("no", "yes"))
     assert max(shares) == 2
     assert len(published.secret) == sum(shares)
     assert published.weight.sum() == pytest.approx(len(release))
@@ -65,7 +65,7 @@ def test_a_set_of_everything_tells_as_much_as_its_members_in_equal_shares():
 
     result = cv.DifferentialInferenceTest(vague, beside=0, learner=DecisionTreeClassifier()).run(table)
     assert result.epsilon == 0
-    assert Published.of(vague(table), NAMES, "ill", ("no", "yes")).weight.tolist() == [0.5] * 24
+    assert ReadRelease.of(vague(table), NAMES, "ill", ("no", "yes")).weight.tolist() == [0.5] * 24
 
 
 def test_a_learner_that_takes_no_weights_is_named():
@@ -76,4 +76,4 @@ def test_a_learner_that_takes_no_weights_is_named():
 
 def test_sets_without_any_value_of_the_table_are_refused():
     with pytest.raises(SchemaError, match="that the table does not have"):
-        Published.of(patterns(small_table(40)), NAMES, "ill", ("never", "seen"))
+        ReadRelease.of(patterns(small_table(40)), NAMES, "ill", ("never", "seen"))

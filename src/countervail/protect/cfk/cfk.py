@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 
+from countervail.core.arrays import Bools, Matrix
+from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.protocols import Progress
+from countervail.core.region import Region
+from countervail.core.release import provenance, without_traces
 from countervail.core.table import Rows, Table
-from countervail.explain.base import Explainer
+from countervail.explain.answering import Aim, explanations
+from countervail.explain.base import Explainer, check_table
 from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
 from countervail.protect._recorded import partition_digest
-from countervail.protect.cfk.base import FittedSearch, RegionProtector, SearchSettings
+from countervail.protect.base import ExplanationProtector
+from countervail.protect.cfk.base import FittedSearch, SearchSettings
 from countervail.protect.cfk.exact import ExactSearch
 from countervail.protect.cfk.grasp import GraspSearch
 from countervail.protect.cfk.group_search import GroupSearch
 from countervail.protect.cfk.stored_groups import Groups, groups_digest
 
+_BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
 SearchName = Literal["groups", "exact", "grasp"]
 SEARCHES: dict[str, type[GroupSearch | ExactSearch | GraspSearch]] = {
     "groups": GroupSearch,
@@ -35,6 +45,59 @@ _REFIT = (
     "whose quasi-identifiers changed and who has no identifier, or whose identifiers all changed, cannot be told from "
     "somebody new, and her two groups can be intersected."
 )
+
+
+class RegionProtector(ExplanationProtector):
+    """Answers with the regions that a search finds. A subclass writes `_search`, which fits one."""
+
+    target: Any
+    gives_regions: ClassVar[bool] = True
+
+    def fit(self, table: Table, model: Any) -> Self:
+        """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
+        given = begin_fit(self)
+        check_table(table, self._owner)
+        table.schema.require_quasi(self._owner)
+        self.search_ = self._search(table, model)
+        self.table_, self.fitted_as_ = table, finish_fit(self, given)
+        return self
+
+    @abstractmethod
+    def _search(self, table: Table, model: Any) -> FittedSearch:
+        """Check the parameters, and fit the search that they ask for."""
+
+    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+        verify_unchanged(self)
+        search = self.search_
+        aim = Aim(search.decision_, self.target, search.table_.schema, self._owner)
+        asked, answers = aim.answer(*self._coded(rows), search.answer, batch=_BATCH, progress=progress)
+        made = provenance("protector", self, self.table_)
+        found = explanations(
+            asked, answers, search.decision_, search.table_.schema, self.guarantee(), made, audit=self.table_
+        )
+        # Frames and schema tell of nothing but the cells that they hold.
+        cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
+        shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
+        return replace(found, factuals=queries, counterfactuals=cells, schema=shown)
+
+    def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
+        """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
+        verify_unchanged(self)
+        return self.search_.region_of(self._coded(rows)[2], salt)
+
+    def accepts(self, rows: Rows) -> Bools:
+        """Whether the model gives rows the desired decision."""
+        verify_unchanged(self)
+        return self.search_.accepts(self._coded(rows)[2])
+
+    def distance(self, queries: Rows, rows: Rows, regions: list[Region]) -> Matrix:
+        """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
+        verify_unchanged(self)
+        return self.search_.distance(self._coded(queries)[2], self._coded(rows)[2], regions)
+
+    def _coded(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
+        return encode_queries(rows, self.search_.table_, self.search_.encoder_, self._owner)
 
 
 class CFK(RegionProtector):
@@ -100,7 +163,6 @@ class CFK(RegionProtector):
     """
 
     name: ClassVar[str] = "cfk"
-    gives_regions: ClassVar[bool] = True
     variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"search": "exact"}, {"search": "grasp"})
 
     def __init__(
@@ -209,7 +271,8 @@ class CFK(RegionProtector):
             raise bad_parameter("CFK", "search", must, self.search)
         if self.grouping not in ("clusters", "mondrian"):
             raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
-        check_ledger(self.ledger, "CFK")
+        if self.ledger is not None:
+            check_ledger(self.ledger, "CFK")
         for name in ("l", "t", "groups", "ledger"):
             if getattr(self, name) is not None and not self._in_groups:
                 raise bad_parameter("CFK", name, "None unless search='groups'", getattr(self, name))

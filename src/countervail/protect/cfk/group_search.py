@@ -21,7 +21,7 @@ from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
 from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
-from countervail.protect.cfk.base import SAMPLED, SearchSettings, show_cells
+from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.candidates import Candidates
 from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
 from countervail.protect.cfk.space import Space
@@ -73,7 +73,7 @@ class GroupSearch(BaseEstimator):
         if not len(at):
             return nothing
         rows = self.candidates_.example(chosen)
-        shown = show_cells(self.encoder_, rows, self.groups_.regions[self.candidates_.group[chosen]])
+        shown = self.groups_.regions[self.candidates_.group[chosen]].shown_in(self.encoder_.decode(rows))
         notes = [SAMPLED if drawn else "" for drawn in self.candidates_.sampled[chosen]]
         after, pureness = self.decision_.decide(self.encoder_.decode(rows)), self.candidates_.pureness[chosen]
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)

@@ -15,7 +15,7 @@ from countervail.core.errors import check_count
 from countervail.core.region import Region
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
-from countervail.protect.cfk.base import SAMPLED, SearchSettings, show_cells
+from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.space import Boxes, Space
 
 Favourable = Callable[[Matrix], Bools]  # which coded feature rows get the desired decision
@@ -87,7 +87,7 @@ class RegionSearch(BaseEstimator, ABC):
             return answers
         regions = self.space_.regions(boxes.take(at))
         after = self.decision_.decide(self.encoder_.decode(rows[at]))
-        shown = show_cells(self.encoder_, rows[at], regions)
+        shown = regions.shown_in(self.encoder_.decode(rows[at]))
         part = Answers(rows[at], after, answers.found[at], None, pureness[at], [notes[a] for a in at], shown)
         return answers.filled(at, part)
 

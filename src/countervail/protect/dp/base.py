@@ -17,13 +17,13 @@ from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
+from countervail.core.release import provenance
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Rows, Table
 from countervail.explain.answering import Aim, Answers, Queries, explanations, join_queries
-from countervail.explain.base import check_table, provenance
+from countervail.explain.base import check_table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
-from countervail.protect._outgoing import unseeded
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.budgeted import beside, cost_of, counted, personal, promised, spelling
 from countervail.protect.dp.grid import Grid
@@ -205,4 +205,4 @@ def shares(names: Sequence[str], split: Mapping[str, float] | None, owner: str) 
 
 def made_by(protector: Any) -> dict[str, Any]:
     """How an answer was made, without the seed and the schema's digest: types and labels may come from rows."""
-    return unseeded(provenance("protector", protector))
+    return provenance("protector", protector)

@@ -9,12 +9,11 @@ import pandas as pd
 
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.guarantee import KCommonality
-from countervail.core.release import Release
+from countervail.core.release import Release, provenance
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
 from countervail.protect._classes import checked
 from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
-from countervail.protect._outgoing import describe_table_release
 from countervail.protect.base import TableProtector
 from countervail.protect.patterns.compose import Objects, choose, compose
 from countervail.rules.induce import Inducer, cap_unions
@@ -139,7 +138,7 @@ class KCommonPatterns(TableProtector):
             pd.DataFrame(index=pd.RangeIndex(n)),
             schema.beside(pd.DataFrame()),
             self.guarantee(),
-            describe_table_release(self, self.table_),
+            provenance("protector", self, self.table_),
             tuple(caveats),
             suppressed=self.deleted_,
             audit=self.table_,

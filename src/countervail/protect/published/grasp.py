@@ -10,8 +10,8 @@ import numpy as np
 from countervail.core.arrays import Codes, Matrix
 from countervail.core.guarantee import Guarantee, KAnonymity
 from countervail.core.table import Table
-from countervail.protect.cfk.base import FittedSearch, RegionProtector, SearchSettings
-from countervail.protect.cfk.cfk import check_k
+from countervail.protect.cfk.base import FittedSearch, SearchSettings
+from countervail.protect.cfk.cfk import RegionProtector, check_k
 from countervail.protect.cfk.grasp import SAMPLES, Construction, Judged, count_eligible
 from countervail.protect.cfk.region_search import RegionSearch, Solved
 from countervail.protect.cfk.space import Boxes, Space
