@@ -235,7 +235,7 @@ class Ledger:
             state = self._store.check_last(db)
             now = self._store.now(state)
             if charges(self.budget, state.used, cost, len(marks)) is None:
-                raise self._refused(state, cost, len(marks))
+                raise _over_budget(self.dataset, self.budget, state, cost, len(marks))
             new = [m for m in marks if db.execute("SELECT 1 FROM answers WHERE request = ?", (m,)).fetchone() is None]
             taken = charges(self.budget, state.used, cost, len(new))
             assert taken is not None
@@ -293,16 +293,6 @@ class Ledger:
             raise LedgerError(f"A stored answer of the ledger {self._store.name} is damaged. No answer was given.")
         return answer
 
-    def _refused(self, state: State, cost: Cost, answers: int) -> BudgetError:
-        asked = "One answer" if answers == 1 else f"{answers:,} answers"
-        more = room(self.budget, state.used, cost)
-        still = {0: "no such answer is", 1: "one such answer is"}.get(more, f"{more:,} such answers are")
-        return BudgetError(
-            f"{asked} of epsilon = {cost.epsilon:g}{' each' if answers > 1 else ''} would exceed the budget of "
-            f"'{self.dataset}' ({self.budget.claim}): {still} left ({left_in_words(self.budget, state.used)}). Nothing "
-            f"was answered or debited. A larger budget is a new promise to the same people: it takes a new ledger."
-        )
-
     def __repr__(self) -> str:
         place = "in memory" if self.path is None else repr(self.path.name)
         edition = f", edition {self.edition!r}" if self.edition else ""
@@ -337,3 +327,14 @@ def check_ledger(ledger: Any, owner: str, random_state: Any = None) -> None:
     if random_state is not None:
         must = "None with a ledger: noise that somebody can take off would break the promise for all answers"
         raise bad_parameter(owner, "random_state", must, "a seed")
+
+
+def _over_budget(dataset: str, budget: Budget, state: State, cost: Cost, answers: int) -> BudgetError:
+    asked = "One answer" if answers == 1 else f"{answers:,} answers"
+    more = room(budget, state.used, cost)
+    still = {0: "no such answer is", 1: "one such answer is"}.get(more, f"{more:,} such answers are")
+    return BudgetError(
+        f"{asked} of epsilon = {cost.epsilon:g}{' each' if answers > 1 else ''} would exceed the budget of "
+        f"'{dataset}' ({budget.claim}): {still} left ({left_in_words(budget, state.used)}). Nothing "
+        f"was answered or debited. A larger budget is a new promise to the same people: it takes a new ledger."
+    )
