@@ -383,7 +383,7 @@ def _grow_tree(
     return n_cells, tree
 
 
-def _make_work(n_rows: int, n_codes: int, n_secret: int) -> Work:
+def make_work(n_rows: int, n_codes: int, n_secret: int) -> Work:
     """Scratch space for a table of this size."""
     width = n_codes + 1
     return Work(
@@ -419,7 +419,7 @@ def partition(
     """Strict Mondrian of rows (or distinct rows with counts >= 1); gain or span chooses the attribute."""
     n = len(codes)
     n_secret = len(constraints.share)
-    work = _make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), n_secret)
+    work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), n_secret)
     classes = np.bincount(secret, weights=counts, minlength=n_secret).astype(np.int64)
     failed = fits(classes, int(counts.sum()), constraints, work.top_classes, work.flow)
     cell_of = np.zeros(n, np.int32)
