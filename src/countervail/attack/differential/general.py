@@ -192,13 +192,13 @@ class Job:
         out = np.full((3, len(seeds)), np.nan)
         for r, line in enumerate(seeds):
             first, second, third = (int(s) if self.random else None for s in line)
-            with_her = self._infer(person, self.whole or self._published(self.table, first), first, self.model)
+            with_person = self._infer(person, self.whole or self._published(self.table, first), first, self.model)
             without = self._infer(person, self._published(rest, second), second, None)
-            out[0, r] = self.distance(with_her[None, :], without[None, :])[0]
-            out[1, r] = float(most_likely(with_her) != most_likely(without))
+            out[0, r] = self.distance(with_person[None, :], without[None, :])[0]
+            out[1, r] = float(most_likely(with_person) != most_likely(without))
             if self.random:
                 again = self._infer(person, self.whole or self._published(self.table, third), third, None)
-                out[2, r] = self.distance(with_her[None, :], again[None, :])[0]
+                out[2, r] = self.distance(with_person[None, :], again[None, :])[0]
         return out
 
     def compare(self, row: int, whole: ReadRelease, without: ReadRelease) -> Floats:
