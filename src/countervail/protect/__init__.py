@@ -1,6 +1,8 @@
 """Protectors. The export line is the registration: a class named here is in the CLI, docs and contract tests."""
 
 from countervail.protect import published as published
+from countervail.protect._classes import Classes as Classes
+from countervail.protect._classes import ClassProtector as ClassProtector
 from countervail.protect.base import ExplanationProtector as ExplanationProtector
 from countervail.protect.base import TableProtector as TableProtector
 from countervail.protect.cfk.cfk import CFK as CFK
