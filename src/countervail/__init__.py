@@ -116,17 +116,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    found: Any = None
     if name in _LATER:
         module = import_module(_LATER[name])
-        found = getattr(module, name, module)
-    for package in _REGISTERED if found is None and name[:1].isupper() else ():
+        found = globals()[name] = getattr(module, name, module)
+        return found
+    for package in _REGISTERED if name[:1].isupper() else ():
         if isinstance(kind := getattr(import_module(package), name, None), type):
-            found = kind
-    if found is None:
-        raise AttributeError(f"module 'countervail' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+            return kind
+    raise AttributeError(f"module 'countervail' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

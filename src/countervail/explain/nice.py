@@ -123,8 +123,9 @@ class NICE(Explainer):
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+        given = self._queries(rows)
         asked, answers = self._aim(self.target).answer(
-            *self._queries(rows), self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
+            *given, self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
         )
         schema = self.table_.schema.without_identifiers()
         made = self._provenance()
