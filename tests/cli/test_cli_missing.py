@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import countervail as cv
-from countervail.cli._common import json_text, say_json
+from countervail.cli.shared.common import json_text, say_json
 from countervail.core.files import write_frame
 from countervail.core.schema_file import write_schema
 from countervail.testing import small_table

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from countervail.cli._private import meaning
+from countervail.cli.shared.epsilon import meaning
 from countervail.core.files import write_frame
 from countervail.core.guarantee import DifferentialPrivacy, NoGuarantee
 from countervail.core.schema_file import write_schema

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.cli._common import pointing
+from countervail.cli.shared.common import pointing
 from countervail.core.files import write_frame
 from countervail.core.schema_file import write_schema
 

@@ -7,8 +7,6 @@ import sys
 
 import typer
 
-from countervail.cli._common import err
-from countervail.cli._methods import explaining, releasing, testable, with_methods
 from countervail.cli.anonymize import FLAGS as ANONYMIZE_FLAGS
 from countervail.cli.anonymize import anonymize
 from countervail.cli.check import check
@@ -24,6 +22,8 @@ from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
+from countervail.cli.shared.common import err
+from countervail.cli.shared.methods import explaining, releasing, testable, with_methods
 from countervail.core.errors import CountervailError
 
 app = typer.Typer(

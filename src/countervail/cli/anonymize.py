@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from countervail import registry
-from countervail.cli._common import (
+from countervail.cli.shared.common import (
     AsJson,
     Data,
     DatasetOption,
@@ -26,8 +26,8 @@ from countervail.cli._common import (
     say,
     say_json,
 )
-from countervail.cli._methods import USUAL, chosen, make, releasing, releasing_rows
-from countervail.cli._sweep import compare_k
+from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
+from countervail.cli.shared.sweep import compare_k
 from countervail.core.errors import ParameterError
 from countervail.core.files import ENDINGS
 from countervail.core.release import Release

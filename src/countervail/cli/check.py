@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, SchemaFile, only_sensitive, say, say_json, table
 from countervail.cli.anonymize import Closeness, Diversity
+from countervail.cli.shared.common import AsJson, SchemaFile, only_sensitive, say, say_json, table
 from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.release_file import PublishedFile, Verdict, examine

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, err, progress, say, say_json
+from countervail.cli.shared.common import AsJson, err, progress, say, say_json
 
 
 def demo(

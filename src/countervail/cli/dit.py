@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from countervail import registry
-from countervail.cli._common import (
+from countervail.cli.anonymize import Diversity
+from countervail.cli.shared.common import (
     AsJson,
     Data,
     SchemaFile,
@@ -20,9 +21,8 @@ from countervail.cli._common import (
     progress,
     say_json,
 )
-from countervail.cli._common import table as show_table
-from countervail.cli._methods import USUAL, chosen, make, testable
-from countervail.cli.anonymize import Diversity
+from countervail.cli.shared.common import table as show_table
+from countervail.cli.shared.methods import USUAL, chosen, make, testable
 from countervail.core.errors import ParameterError
 from countervail.core.files import write_text
 from countervail.core.schema_file import read_schema

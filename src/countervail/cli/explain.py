@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from countervail import registry
-from countervail.cli._common import (
+from countervail.cli.shared.common import (
     AsJson,
     Data,
     DatasetOption,
@@ -27,8 +27,8 @@ from countervail.cli._common import (
     say,
     say_json,
 )
-from countervail.cli._methods import USUAL, chosen, explaining, make
-from countervail.cli._private import check_private, meaning
+from countervail.cli.shared.epsilon import check_private, meaning
+from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, Data, check_ending, err, numbers, say_json
+from countervail.cli.shared.common import AsJson, Data, check_ending, err, numbers, say_json
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.schema_file import read_schema

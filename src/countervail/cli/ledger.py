@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli._common import AsJson, check_ending, err, json_text, say, say_json, table
+from countervail.cli.shared.common import AsJson, check_ending, err, json_text, say, say_json, table
 from countervail.core.errors import ParameterError
 
 if TYPE_CHECKING:

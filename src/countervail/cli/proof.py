@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, say, say_json
+from countervail.cli.shared.common import AsJson, say, say_json
 from countervail.core.proofs import proof_names, proof_page, proof_title
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli._common import (
+from countervail.cli.shared.common import (
     AsJson,
     Data,
     SchemaFile,

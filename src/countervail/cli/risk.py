@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, progress, say, say_json, table
+from countervail.cli.shared.common import AsJson, Data, SchemaFile, progress, say, say_json, table
 from countervail.core.table import Table
 
 

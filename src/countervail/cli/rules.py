@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, Data, SchemaFile, check_ending, err, json_text, progress, say, say_json
+from countervail.cli.shared.common import (
+    AsJson,
+    Data,
+    SchemaFile,
+    check_ending,
+    err,
+    json_text,
+    progress,
+    say,
+    say_json,
+)
 from countervail.core.files import write_frame, write_text
 from countervail.core.guarantee import KCommonality
 from countervail.core.table import Table

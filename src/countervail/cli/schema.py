@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli._common import AsJson, Data, check_ending, err, say_json
+from countervail.cli.shared.common import AsJson, Data, check_ending, err, say_json
 from countervail.core.files import read_frame, write_text
 from countervail.core.schema_file import schema_toml
 

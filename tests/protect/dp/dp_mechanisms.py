@@ -13,7 +13,7 @@ import pandas as pd
 import countervail as cv
 from countervail.core.rng import Words
 from countervail.protect.dp.grid import Grid
-from countervail.protect.dp.histogram_noise import noisy_counts
+from countervail.protect.dp.histograms import noisy_counts
 from countervail.protect.dp.pool import Pool, PoolRecords
 from countervail.protect.dp.pool_search import Pooled, search
 from countervail.protect.dp.randomiser import Randomiser, choose

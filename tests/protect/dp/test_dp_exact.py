@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countervail.core.rng import Words, generator
-from countervail.protect.dp import pool_kernels, randomiser_kernels
-from countervail.protect.dp.histogram_noise import noisy_counts
+from countervail.protect.dp import pool, randomiser_kernels
+from countervail.protect.dp.histograms import noisy_counts
 from countervail.protect.dp.pool import PoolRecords
 from countervail.protect.dp.randomiser import (
     Randomiser,
@@ -228,7 +228,7 @@ def test_the_kernel_finds_what_its_plain_twin_finds():
         far = rng.integers(0, 4, (6, 3, 5)).astype(np.int64)
         wanted = rng.random((6, 3)) < 0.5
         records = PoolRecords.of(table, classes, np.array([0, 0, 0]))
-        found = pool_kernels.nearest(records.codes, records.classes, wanted, far, 7)
+        found = pool.nearest_kernel(records.codes, records.classes, wanted, far, 7)
         for i in range(6):
             order = sorted(
                 (sum(int(far[i, j, v]) for j, v in enumerate(row)), tuple(map(int, row)), r)

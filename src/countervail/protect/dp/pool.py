@@ -10,11 +10,10 @@ from fractions import Fraction
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
 
-from countervail.core.arrays import Bools, Ints
+from countervail.core.arrays import Bools, Codes, Ints
 from countervail.core.rng import Words
-from countervail.protect.dp import pool_kernels as kernels
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.randomiser import Randomiser, choose, sampled_budget
 
@@ -26,7 +25,7 @@ VARIANTS: tuple[Variant, ...] = ("all", "sampled", "features")
 class PoolRecords:
     """The protected records in the order of their content, with the model's decision about each."""
 
-    codes: NDArray[np.int32]
+    codes: Codes
     classes: Ints
     default: Ints
 
@@ -38,7 +37,7 @@ class PoolRecords:
 
     def nearest(self, distances: Ints, wanted: Bools, k: int) -> Ints:
         """The k nearest records of a wanted class, query x slot x column; a public record where there are fewer."""
-        found = kernels.nearest(self.codes, self.classes, np.ascontiguousarray(wanted), distances, k)
+        found = nearest_kernel(self.codes, self.classes, np.ascontiguousarray(wanted), distances, k)
         rows = self.codes[np.maximum(found, 0)].astype(np.int64) if len(self.codes) else np.zeros(1, dtype=np.int64)
         return np.where(found[:, :, None] >= 0, rows, self.default)
 
@@ -90,3 +89,40 @@ class Pool:
         order = np.lexsort([*np.moveaxis(noisy, 2, 0)[::-1]], axis=1)
         noisy = np.take_along_axis(noisy, order[:, :, None], axis=1)
         return np.maximum(noisy, 0), noisy >= 0
+
+
+@njit(cache=True, nogil=True)
+def nearest_kernel(records: Codes, classes: Ints, wanted: Bools, distances: Ints, k: int) -> Ints:
+    """Positions of the `k` nearest records of a wanted class; -1 where there are fewer.
+
+    `records` run in the order of their content, so "nearer, and among equals the smaller content" is "nearer, and
+    among equals the earlier": a strict order on contents that no other record takes part in.
+    """
+    queries = len(wanted)
+    n, d = records.shape
+    out = np.full((queries, k), -1, np.int64)
+    dist = np.empty(k, np.int64)
+    for i in range(queries):
+        held = 0
+        for r in range(n):
+            if not wanted[i, classes[r]]:
+                continue
+            s = np.int64(0)
+            beaten = False
+            for j in range(d):
+                s += distances[i, j, records[r, j]]
+                if held == k and s >= dist[k - 1]:
+                    beaten = True
+                    break
+            if beaten:
+                continue
+            b = held if held < k else k - 1
+            while b > 0 and s < dist[b - 1]:
+                dist[b] = dist[b - 1]
+                out[i, b] = out[i, b - 1]
+                b -= 1
+            dist[b] = s
+            out[i, b] = r
+            if held < k:
+                held += 1
+    return out

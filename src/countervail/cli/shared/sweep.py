@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from countervail.cli._common import numbers, progress, say, say_json, table
+from countervail.cli.shared.common import numbers, progress, say, say_json, table
 from countervail.core.errors import ParameterError
 from countervail.core.table import Table
 

@@ -1,0 +1,1 @@
+"""What several commands share: flags, ways to speak, methods, what epsilon means, comparisons of k."""
