@@ -218,10 +218,10 @@ def _coding(values: pd.Series, column: Column) -> Coding:
         return Coding(column, dtype)
     if column.values is not None:
         known = list(column.values)
-    elif isinstance(dtype, pd.CategoricalDtype):
-        known = list(dtype.categories)
     else:
-        known = sorted(pd.unique(values.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
+        # By content: categories may come in the order of somebody's rows, and ties go by code.
+        held = dtype.categories if isinstance(dtype, pd.CategoricalDtype) else pd.unique(values.dropna())
+        known = sorted(held.tolist(), key=lambda v: (type(v).__name__, v))
     holes = bool(values.isna().any())
     return Coding(column, dtype, _lookup([*known, None] if holes else known, dtype), len(known) if holes else -1)
 

@@ -35,11 +35,9 @@ def form_groups(space: Space, k: int) -> Ints:
 
 
 def dense(group: Ints) -> Ints:
-    """Group numbers without gaps, in the order of their first member."""
-    _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse.ravel()]
+    """Group numbers without gaps; their order stays, so that it never follows the order of rows."""
+    _, inverse = np.unique(group, return_inverse=True)
+    return inverse.ravel().astype(np.int64)
 
 
 def boxes_of(space: Space, group: Ints) -> Boxes:
