@@ -77,4 +77,5 @@ def described(name: str) -> str:
 
 
 def _published() -> dict[str, type[Any]]:
-    return {n: k for n, k in registry.published().items() if issubclass(k, ExplanationProtector)}
+    kinds = {n: k for n, k in registry.published().items() if issubclass(k, ExplanationProtector)}
+    return {n: k for n, k in kinds.items() if not registry.fact(k, "gives_regions")}
