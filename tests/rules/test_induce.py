@@ -34,6 +34,15 @@ def test_bits_and_lists_give_the_same_rules(table, semantics, data):
             assert np.array_equal(mine, other)
 
 
+def test_bits_and_lists_agree_where_a_rule_goes_through_many_cuts():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"p": rng.normal(size=300), "q": rng.normal(size=300), "c": rng.choice(list("abcd"), 300)})
+    table = build_value_table(frame, np.where(rng.random(300) < 0.7, "x", "y"), None, "test")
+    inside, bad = Inducer(table).lower(1)
+    mine, other = (way.induce(table.coded, inside, inside, bad) for way in (grow_bits, grow))
+    assert np.array_equal(mine[0], other[0]) and np.array_equal(mine[1], other[1]) and len(mine[0]) > 20
+
+
 def test_bits_are_used_where_columns_have_few_values():
     rng = np.random.default_rng(0)
     few, many = rng.integers(0, 5, (500, 4)), rng.normal(size=(500, 4))

@@ -21,7 +21,7 @@ from countervail.core.errors import ParameterError, SchemaError
 
 MODELS = [cv.MLEM2(), cv.LERS(), cv.LERS(k=3)]
 EXCEPTIONS = {
-    "check_estimators_nan_inf": "fit refuses missing numbers as the check asks, but predict takes them on purpose: "
+    "check_estimators_nan_inf": "fit refuses missing numbers in words of its own, and predict takes them on purpose: "
     "they match no condition, and what the other columns say still counts",
 }
 

@@ -34,28 +34,6 @@ def contains(items: Codes, start: int, end: int, wanted: int) -> bool:
 
 
 @kernel
-def holds(t: Coded, a: int, kind: int, code: int, row: int) -> bool:
-    """Whether the row's value set lies inside a condition."""
-    if kind == UP:
-        return bool(t.up[a, row] <= code)
-    if kind == DOWN:
-        return bool(t.down[a, row] >= code)
-    s = t.first[a] + t.up[a, row]
-    return contains(t.sup, t.sup_at[s], t.sup_at[s + 1], code)
-
-
-@kernel
-def may_hold(t: Coded, a: int, kind: int, code: int, row: int) -> bool:
-    """Whether the row's value set overlaps a condition."""
-    if kind == UP:
-        return bool(t.may_up[a, row] <= code)
-    if kind == DOWN:
-        return bool(t.may_down[a, row] >= code)
-    s = t.first[a] + t.up[a, row]
-    return contains(t.meet, t.meet_at[s], t.meet_at[s + 1], code)
-
-
-@kernel
 def lay_out(t: Coded) -> tuple[Ints, Ints]:
     """Where the conditions of each attribute start in one array, and how many of them are of the kind UP."""
     m = len(t.ordered)
@@ -117,10 +95,10 @@ def mark_meeting(t: Coded, a: int, kind: int, code: int, rows: Ints, may: bool) 
 
 
 @kernel
-def keep_inside(t: Coded, conditions: Ints, rows: Ints) -> Ints:
-    """The rows that lie inside all conditions."""
+def keep_inside(t: Coded, conditions: Ints, rows: Ints, may: bool) -> Ints:
+    """The rows that lie (or may lie) inside all conditions."""
     for c in range(len(conditions)):
-        rows = rows[mark_meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows, False)]
+        rows = rows[mark_meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows, may)]
     return rows
 
 
@@ -130,10 +108,10 @@ def mark_needed(t: Coded, at: Ints, conditions: Ints, goal: Bools) -> Bools:
     rows = np.flatnonzero(goal)
     times = np.zeros(len(goal), np.int64)
     for r in range(len(at) - 1):
-        times[keep_inside(t, conditions[at[r] : at[r + 1]], rows)] += 1
+        times[keep_inside(t, conditions[at[r] : at[r + 1]], rows, False)] += 1
     keep = np.ones(len(at) - 1, np.bool_)
     for r in range(len(at) - 1):
-        mine = keep_inside(t, conditions[at[r] : at[r + 1]], rows)
+        mine = keep_inside(t, conditions[at[r] : at[r + 1]], rows, False)
         if len(mine) == 0 or times[mine].min() > 1:
             keep[r] = False
             times[mine] -= 1
@@ -146,7 +124,7 @@ def count_supports(t: Coded, at: Ints, conditions: Ints) -> Ints:
     out = np.zeros(len(at) - 1, np.int64)
     everyone = np.arange(len(t.weight))
     for r in range(len(at) - 1):
-        out[r] = t.weight[keep_inside(t, conditions[at[r] : at[r + 1]], everyone)].sum()
+        out[r] = t.weight[keep_inside(t, conditions[at[r] : at[r + 1]], everyone, False)].sum()
     return out
 
 

@@ -34,6 +34,7 @@ def choose(table: ValueTable, rules: RuleSet, k: int, objects: Objects) -> list[
     told = np.concatenate(supporters)
     named = np.repeat(np.arange(len(rules)), [len(s) for s in supporters])[np.argsort(told, kind="stable")]
     at = np.concatenate([[0], np.cumsum(np.bincount(told, minlength=len(table)))])
+    conclusions = [int(z) for z in rules.conclusions]
     settled: dict[tuple[int, ...], tuple[int, ...]] = {}
     out: list[PatternParts | None] = []
     for row in range(len(table)):
@@ -42,7 +43,7 @@ def choose(table: ValueTable, rules: RuleSet, k: int, objects: Objects) -> list[
             out.append(None)
             continue
         if matching not in settled:
-            settled[matching] = pick_rules(matching, [int(z) for z in rules.conclusions])
+            settled[matching] = pick_rules(matching, conclusions)
         picked = settled[matching]
         people = tuple(
             pick_company(table.low, table.weight, supporters[r], row, k, objects == "max").tolist() for r in picked
