@@ -58,12 +58,6 @@ def test_nobody_takes_more_than_fourteen_parameters(kind):
     assert len(set(inspect.signature(kind).parameters) - CONSTRAINTS) <= 14
 
 
-def test_docstrings_cite_papers_by_name():
-    for path in FILES:
-        text = path.read_text(encoding="utf-8")
-        assert "paper 00" not in text.lower() and "shared/specs" not in text, path.name
-
-
 def files_of(call):
     """The files of this package whose functions a call runs through."""
     seen = set()
@@ -97,4 +91,4 @@ def test_walks_cross_as_few_files_as_the_page_on_architecture_says():
     page = (SRC.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     for walk, seen in walks().items():
         names = " and ".join(f"`{name}`" for name in walk.split(" and "))
-        assert f"| {names} | {len(seen - {'testing/tables.py'})} |" in page, sorted(seen)
+        assert f"| {names} | {len(seen - {'testing/tables.py', '__init__.py'})} |" in page, sorted(seen)

@@ -17,8 +17,10 @@ from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import provenance
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Aim
+from countervail.explain.answering import Aim, Answers, Queries, explanations
 from countervail.model.decision import Decision
+
+_BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 
 
 class Named:
@@ -34,11 +36,13 @@ class Named:
 class Explainer(Named, BaseEstimator, ABC):
     """Answers "what would have to be different?" for rows, from a table and a model.
 
-    A subclass extends `fit` and writes `explain`. Fitted explainers are read-only and thread-safe; they hold the
-    training rows, also when pickled.
+    A subclass writes `_find`, and extends `fit` where it has to. Fitted explainers are read-only and thread-safe; they
+    hold the training rows, also when pickled.
     """
 
     name: ClassVar[str]
+    target: Any = "other"
+    n_counterfactuals: int = 1
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
@@ -50,9 +54,20 @@ class Explainer(Named, BaseEstimator, ABC):
         self.rows_ = self.encoder_.encode(table.features)
         return self
 
-    @abstractmethod
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping."""
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+        given = self._queries(rows)
+        asked, answers = self._aim().answer(
+            *given, self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
+        )
+        schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self, self.table_)
+        return explanations(
+            asked, answers, self.decision_, schema, self.guarantee(), made, scored=True, audit=self.table_
+        )
+
+    @abstractmethod
+    def _find(self, asked: Queries) -> Answers:
+        """Answers to a batch of queries that do not have what they want; `n_counterfactuals` rows for each."""
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
@@ -67,11 +82,8 @@ class Explainer(Named, BaseEstimator, ABC):
         check_is_fitted(self, "table_")
         return encode_queries(rows, self.table_, self.encoder_, self._owner)
 
-    def _aim(self, target: Any) -> Aim:
-        return Aim(self.decision_, target, self.table_.schema, self._owner)
-
-    def _provenance(self) -> dict[str, Any]:
-        return provenance("explainer", self, self.table_)
+    def _aim(self) -> Aim:
+        return Aim(self.decision_, self.target, self.table_.schema, self._owner)
 
 
 def check_table(table: Any, owner: str, build: str = "Table.from_frame(df, target=...)") -> None:

@@ -12,17 +12,14 @@ from countervail.core.arrays import Bools, Ints, Matrix, first_best
 from countervail.core.distance import EPS, HEOM, Neighbours
 from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
-from countervail.core.explanation import Explanations
-from countervail.core.protocols import Progress
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Answers, Queries, explanations
+from countervail.explain.answering import Answers, Queries
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
 from countervail.explain.constraints import Constraints
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
 REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
-_BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 _MASKED = 1 << 25  # cells of a query x row mask worked on at once
 
 AutoEncoderError = Callable[[pd.DataFrame], Any]
@@ -113,25 +110,13 @@ class NICE(Explainer):
         if self.reward != "none" and not self.decision_.has_scores:
             way_out = "Use reward='none', or a model with predict_proba."
             raise bad_parameter("NICE", "reward", "'none' for a model that gives labels only", self.reward, way_out)
-        self._aim(self.target).wanted(self.decision_.train[:1])
+        self._aim().wanted(self.decision_.train[:1])
         self.constraints_ = Constraints.of(table, "NICE", self.immutable, self.ranges, self.monotone, self.forbidden)
         self.heom_ = HEOM.fit(self.encoder_, self.rows_, self.scale)
         self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self._eligible())
         if self.reward == "plausibility":
             self.auto_encoder_ = self.auto_encoder or AutoEncoder(self.encoder_, self.rows_)
         return self
-
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
-        given = self._queries(rows)
-        asked, answers = self._aim(self.target).answer(
-            *given, self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
-        )
-        schema = self.table_.schema.without_identifiers()
-        made = self._provenance()
-        return explanations(
-            asked, answers, self.decision_, schema, self.guarantee(), made, scored=True, audit=self.table_
-        )
 
     @property
     def native(self) -> bool:
@@ -141,7 +126,7 @@ class NICE(Explainer):
     def nearest(self, rows: Rows, n: int = 1) -> Ints:
         """Row numbers of each row's `n` nearest unlike neighbours; -1: none, or already as wanted. Never released."""
         encoder, frame, queries = self._queries(rows)
-        asked = self._aim(self.target).ask(encoder, frame, queries)
+        asked = self._aim().ask(encoder, frame, queries)
         return self._search(encoder, queries, asked.wanted & ~asked.already[:, None], n)
 
     @classmethod
