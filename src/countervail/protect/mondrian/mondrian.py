@@ -221,10 +221,12 @@ class Mondrian(TableProtector):
     def leave_one_out(self, table: Table, sensitive: str) -> LeaveOneOut | None:
         """What would be released without each person, for tests of a release; None where that takes a run each.
 
-        There is a short way for `profile="basic"` with k or l on the whole table at once (not with t, whose yardstick
-        is the table's own distribution).
+        There is a short way for strict cuts with k and l (not with t, whose yardstick is the table's own distribution,
+        nor where lots are drawn or rows left out).
         """
-        if self.profile != "basic" or self.by_class or self.t is not None or self.halves is not None:
+        if self.mode != "strict" or self.t is not None or self.halves is not None or self.suppress > 0:
+            return None
+        if self.profile == "basic" and self.by_class:
             return None
         if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
             return None
@@ -243,10 +245,13 @@ class Mondrian(TableProtector):
         secret, kinds = pd.factorize(table.frame[sensitive], use_na_sentinel=False)
         values = tuple(None if pd.isna(v) else v for v in kinds.tolist())
         _, rules = self._rules(table)
-        groups = self.labels == "hierarchy"
+        part = np.zeros(len(table), np.int32)
+        for number, (_, rows) in enumerate(self._parts(table)):
+            part[rows] = number
+        groups, gain, basic = self.labels == "hierarchy", self.choose == "gain", self.profile == "basic"
         found = WithoutEach(
-            table, tuple(self.quasi_), codes, data, rules, secret.astype(np.int32), values, groups,
-            self._looks_at_secrets, refit,
+            table, tuple(self.quasi_), codes, data, rules, secret.astype(np.int32), values, part, groups, gain, basic,
+            refit,
         )  # fmt: skip
         return found if found.survives() else None
 
