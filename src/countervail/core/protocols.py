@@ -62,12 +62,12 @@ class Invertible(Protocol):
 class Agreement:
     """Person x quasi-identifier x sensitive value: released rows whose cell contains the person's own value.
 
-    `with_her` is counted on the release of the whole table, `without_her` on that of all others. Internal: never
+    `with_person` is counted on the release of the whole table, `without_person` on that of all others. Internal: never
     released.
     """
 
-    with_her: NDArray[np.int32]
-    without_her: NDArray[np.int32]
+    with_person: NDArray[np.int32]
+    without_person: NDArray[np.int32]
 
 
 class LeaveOneOut(Protocol):

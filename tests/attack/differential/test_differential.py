@@ -356,7 +356,7 @@ def test_what_a_test_releases_to_itself_counts_in_no_ledger():
         ({"n_records": 0}, "'n_records'"),
         ({"repeats": 0}, "'repeats'"),
         ({"path": "quick"}, "'path'"),
-        ({"path": "fast"}, "BasicMondrian"),
+        ({"path": "fast", "anonymiser": cv.Mondrian(4, mode="relaxed")}, "strict cuts"),
         ({"beside": -1}, "'beside'"),
     ],
     ids=lambda x: x if isinstance(x, str) else next(iter(x)),

@@ -77,9 +77,9 @@ def compare(protector, table, rows, sensitive="ill"):
     everyone = np.arange(len(table))
     for at, row in enumerate(rows):
         without = counted(protector, table, np.delete(everyone, row), row, source.values, sensitive)
-        assert (found.without_her[at] == without).all()
+        assert (found.without_person[at] == without).all()
         if at < 3:
-            assert (found.with_her[at] == counted(protector, table, everyone, row, source.values, sensitive)).all()
+            assert (found.with_person[at] == counted(protector, table, everyone, row, source.values, sensitive)).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -127,7 +127,7 @@ def test_the_sweep_starts_from_the_very_release(seed):
     rows = rng.permutation(400)[:15]
     found = source.agreement(rows)
     for at, row in enumerate(rows):
-        assert (found.with_her[at] == counted(protector, table, np.arange(400), row, source.values)).all()
+        assert (found.with_person[at] == counted(protector, table, np.arange(400), row, source.values)).all()
 
 
 @pytest.mark.parametrize("kind", ["distinct", "entropy", "recursive"])
@@ -146,9 +146,9 @@ def test_a_worked_example():
     source = cv.published.BasicMondrian(2).leave_one_out(table, "s")
     found = source.agreement(np.array([2, 0]))
     assert source.values == ("a", "b")
-    assert found.with_her[:, 0].tolist() == [[2, 1], [1, 1]]
+    assert found.with_person[:, 0].tolist() == [[2, 1], [1, 1]]
     # Row 2 (a 2): without it no cell contains 2. Row 0: 1 2 3 3 is cut at 2, so that 1 lies in the cell of 1 and 2.
-    assert found.without_her[:, 0].tolist() == [[0, 0], [1, 1]]
+    assert found.without_person[:, 0].tolist() == [[0, 0], [1, 1]]
 
 
 def test_who_alone_holds_an_end_or_a_category_is_run_again():
@@ -171,8 +171,8 @@ def test_equal_people_get_equal_counts_and_any_order_will_do():
     rows = np.random.default_rng(0).permutation(100)
     found = source.agreement(rows)
     straight = source.agreement(np.arange(100))
-    assert (found.without_her == straight.without_her[rows]).all()
-    assert (straight.without_her[:50] == straight.without_her[50:]).all()
+    assert (found.without_person == straight.without_person[rows]).all()
+    assert (straight.without_person[:50] == straight.without_person[50:]).all()
 
 
 @pytest.mark.parametrize("settings_", [{"t": 0.5, "sensitive": "ill"}, {"by_class": True}], ids=["t", "by class"])
@@ -185,9 +185,8 @@ def test_other_settings_have_to_be_run_again(settings_):
     assert protector.leave_one_out(table, "ill") is None
 
 
-@pytest.mark.parametrize("protector", [cv.Mondrian(3), cv.published.EqualHalvesMondrian(3)])
-def test_other_protectors_offer_no_short_way(protector):
-    assert not isinstance(protector, LeavesOneOut)
+def test_other_protectors_offer_no_short_way():
+    assert not isinstance(cv.published.EqualHalvesMondrian(3), LeavesOneOut)
 
 
 def test_no_short_way_where_a_run_without_somebody_would_be_refused():

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from countervail.protect.mondrian.basic_cuts import partition_basic
 from countervail.protect.mondrian.columns import FLAT, ORDERED, TREE, Attributes, attributes, deduplicate
 from countervail.protect.mondrian.constraints import (
     CLOSENESS,
@@ -30,7 +31,6 @@ from countervail.protect.mondrian.cut_tree import walk
 from countervail.protect.mondrian.grow import CUT_MISSING, Partition, Tree, partition
 from countervail.protect.mondrian.labels import tight_labels
 from countervail.protect.mondrian.relaxed import rows_loss
-from countervail.protect.published.basic_cuts import partition_basic
 from countervail.protect.published.equal_halves import partition_equal
 
 LEVELS = 4

@@ -39,16 +39,16 @@ def both_predictions(source: LeaveOneOut, rows: NDArray[np.int64], alpha: float)
     """The distributions predicted for each person, with and without their record."""
     n_values = len(source.values)
     totals = np.bincount(source.secret, minlength=n_values).astype(float)
-    with_her, without = np.empty((len(rows), n_values)), np.empty((len(rows), n_values))
+    with_person, without = np.empty((len(rows), n_values)), np.empty((len(rows), n_values))
     for a in range(0, len(rows), _STEP):
         part = rows[a : a + _STEP]
         counts = source.agreement(part)
         whole = np.broadcast_to(totals, (len(part), n_values))
         less = whole.copy()
         less[np.arange(len(part)), source.secret[part]] -= 1
-        with_her[a : a + _STEP] = _bayes(counts.with_her, whole, alpha)
-        without[a : a + _STEP] = _bayes(counts.without_her, less, alpha)
-    return with_her, without
+        with_person[a : a + _STEP] = _bayes(counts.with_person, whole, alpha)
+        without[a : a + _STEP] = _bayes(counts.without_person, less, alpha)
+    return with_person, without
 
 
 def _bayes(agree: NDArray[np.int32], totals: Floats, alpha: float) -> Floats:

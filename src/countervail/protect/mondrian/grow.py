@@ -127,7 +127,7 @@ def _grown32(array: Ints, size: int) -> Ints:
 
 
 @kernel
-def _grow_tree(
+def grow_tree(
     columns: Ints,
     counts: Longs,
     secret: Ints,
@@ -136,8 +136,9 @@ def _grow_tree(
     gain: bool,
     work: Work,
     cell_of: Ints,
+    once: bool,
 ) -> tuple[int, Tree]:
-    """Cut until no attribute admits a cut; `columns`, `counts` and `secret` are reordered in place."""
+    """Cut until no attribute admits a cut, or once; `columns`, `counts` and `secret` are reordered in place."""
     q, n_rows = columns.shape
     plain = constraints.diversity == 0 and constraints.closeness == 0
     taxonomy = gain and data.tree_loss and (data.tree_of >= 0).any()
@@ -190,6 +191,8 @@ def _grow_tree(
         depth -= 1
         node, start, stop, total = stack_node[depth], stack_start[depth], stack_stop[depth], stack_total[depth]
         is_open[:] = stack_open[depth]
+        if once and node > 0:
+            total = 0
         best_attribute = -1
         best_gain = -np.inf
         best_threshold, best_level, best_m, best_left = -1, 0, 0, 0
@@ -427,7 +430,7 @@ def partition(
         return Partition(cell_of, 1, single_cell(), failed)
     # A copy in every case: the kernel reorders it.
     columns = codes.T.copy(order="C")
-    n_cells, tree = _grow_tree(columns, counts.copy(), secret.copy(), data, constraints, gain, work, cell_of)
+    n_cells, tree = grow_tree(columns, counts.copy(), secret.copy(), data, constraints, gain, work, cell_of, False)
     return Partition(cell_of, n_cells, tree, FITS)
 
 

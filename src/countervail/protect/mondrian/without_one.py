@@ -1,34 +1,34 @@
-"""What basic Mondrian's release would look like to each person, had they not been there."""
+"""What Mondrian's release would look like to each person, had they not been there."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import clone
 
+from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import Agreement
 from countervail.core.region import Regions
 from countervail.core.table import Table
-from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate
-from countervail.protect.mondrian.constraints import DIVERSITY, FITS, CutConstraints, Ints, Longs, fits
-from countervail.protect.mondrian.without_one_kernels import sweep
-from countervail.protect.mondrian.without_one_leaves import make_leaves
-from countervail.protect.mondrian.without_one_node import People, make_node
-from countervail.protect.mondrian.without_one_stacks import make_variants, make_walk
+from countervail.protect.mondrian.basic_cuts import first_ranges
+from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate, describe, encode, parts_of
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Requirements, fits
+from countervail.protect.mondrian.grow import make_work
+from countervail.protect.mondrian.without_one_kernels import Kinds, add_leaves, explore, make_leaves
 
 Refit = Callable[[Table], tuple[Regions, Ints]]  # the regions and each row's, of a run on another table
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WithoutEach:
-    """Counts of agreement for basic Mondrian with and without each row, from one sweep.
+    """Counts of agreement for Mondrian with and without each row, in one go.
 
-    Rows that alone hold an end of a column's range, or a category, change how widths are measured everywhere: the
+    Rows that alone hold an end of a column's range, or a category, change how losses are measured everywhere: the
     few of them are taken away one by one, by `refit`.
     """
 
@@ -39,36 +39,64 @@ class WithoutEach:
     rules: CutConstraints
     secret: Ints
     values: tuple[Any, ...]
+    part: Ints  # the tables that are cut one by one: all rows 0, or their class
     group_labels: bool
-    diverse: bool
+    gain: bool
+    basic: bool
     refit: Refit
 
     def survives(self) -> bool:
-        """Whether the table keeps its promise as one class, whoever is missing."""
-        work = np.zeros(len(self.rules.share), np.int64)
-        flow = np.zeros(len(self.rules.share))
-        classes = np.bincount(self.secret, minlength=len(self.rules.share)) if self.diverse else work
-        for s in np.flatnonzero(classes) if self.diverse else [0]:
-            less = classes.copy()
-            less[s] -= 1
-            if fits(less, len(self.codes) - 1, self.rules, work, flow) != FITS:
-                return False
-        return len(self.codes) > 1
+        """Whether every part of the table keeps its promise as one class, whoever is missing."""
+        n_secret = len(self.rules.share)
+        work, flow = np.zeros(n_secret, np.int64), np.zeros(n_secret)
+        for p in range(int(self.part.max()) + 1):
+            inside = self.secret[self.part == p] if n_secret > 1 else np.zeros((self.part == p).sum(), np.int32)
+            classes = np.bincount(inside, minlength=n_secret)
+            for s in np.flatnonzero(classes):
+                less = classes.copy()
+                less[s] -= 1
+                if fits(less, len(inside) - 1, self.rules, work, flow) != FITS:
+                    return False
+        return True
 
     def agreement(self, rows: NDArray[np.int64]) -> Agreement:
         """How many released rows agree with each of these, by column and sensitive value, with and without them."""
-        sizes, n_secret = self.data.sizes, len(self.values)
-        codes, secret, counts, which = deduplicate(self.codes, self.secret, sizes, n_secret)
+        n_secret, n_parts = len(self.values), int(self.part.max()) + 1
+        joint = self.part * np.int32(n_secret) + self.secret
+        codes, secret, counts, which = deduplicate(self.codes, joint, self.data.sizes, n_parts * n_secret)
         who, slot = np.unique(which[rows], return_inverse=True)
-        place = np.zeros(len(codes), np.int32)
+        place = np.full(len(codes), -1, np.int32)
         place[who] = np.arange(len(who))
-        shape = (len(who), codes.shape[1], n_secret)
-        with_her, without_her = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
-        self._sweep(who.astype(np.int32), codes, secret, counts, place, with_her, without_her)
-        with_all, without_all = with_her[slot], without_her[slot]
+        kinds = Kinds(np.ascontiguousarray(codes), counts, secret % np.int32(n_secret), place)
+        counted = [c[slot] for c in self._count(kinds, secret // n_secret)]
         for at in np.flatnonzero(self.alone()[rows]):
-            without_all[at] = self._counted(int(rows[at]))
-        return Agreement(with_all, without_all)
+            counted[1][at] = self._counted(int(rows[at]))
+        return Agreement(*counted)
+
+    def _count(self, kinds: Kinds, part: Ints) -> tuple[Ints, Ints]:
+        """Counts for the kinds of rows that have a place, part by part of the table."""
+        n, q = kinds.codes.shape
+        asked, data, rules = kinds.place >= 0, self.data, self.rules
+        shape = (int(asked.sum()), q, len(self.values))
+        with_person, without_person = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        leaves = make_leaves(n + 1, data, len(self.values), groups=self.group_labels)
+        widest = int(data.sizes[data.kind != ORDERED].max(initial=2)) if self.basic else 1
+        work, low, high = None, *first_ranges(kinds.codes, data)
+        if not self.basic:
+            work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
+            low = high = np.zeros((1, 0), np.int32)
+        lows, highs = np.empty((widest, low.shape[1]), np.int32), np.empty((widest, low.shape[1]), np.int32)
+        end = 0
+        for p in range(int(part.max()) + 1):
+            rows, start = np.flatnonzero(part == p).astype(np.int32), end
+            end = explore(
+                start, rows, asked[rows], low[0], high[0], kinds, data, rules, self.gain, work, lows, highs, leaves,
+                without_person,
+            )  # fmt: skip
+            others = np.flatnonzero(asked & (part != p)).astype(np.int32)
+            add_leaves(start, end, others, kinds, data, leaves, without_person)
+        add_leaves(0, end, np.flatnonzero(asked).astype(np.int32), kinds, data, leaves, with_person)
+        return with_person, without_person
 
     def alone(self) -> NDArray[np.bool_]:
         """Which rows alone hold a category, or an end of an ordered column's range."""
@@ -83,34 +111,6 @@ class WithoutEach:
                 out |= held[self.codes[:, j]] == 1
         return out
 
-    def _sweep(
-        self, who: Ints, codes: Ints, secret: Ints, counts: Longs, place: Ints, with_her: Ints, without_her: Ints
-    ) -> None:
-        n, q = codes.shape
-        n_codes = max(self.data.positions.shape[1], self.data.ancestors.shape[1])
-        loose = self.rules._replace(k=1)
-        people = People(
-            np.ascontiguousarray(codes), counts, secret, self.data, self.rules.k, self._least(), self.diverse, loose
-        )
-        low, high = codes.min(axis=0).astype(np.int32), codes.max(axis=0).astype(np.int32)
-        for j in range(q):
-            if self.data.kind[j] != ORDERED:
-                low[j], high[j] = codes[0, j], 1 if self.data.tree_of[j] < 0 else self.data.ancestors.shape[2] - 1
-        leaves = make_leaves(n, q, self.data.sizes, self.data.kind, len(self.values), self.group_labels)
-        node = make_node(n, q, n_codes, max(self.data.ancestors.shape[2], 1), len(self.values), self.diverse)
-        sweep(who, low, high, people, node, make_walk(n, q), leaves, make_variants(16, q), place, with_her, without_her)
-
-    def _least(self) -> int:
-        """Rows that a node needs to be cut: two parts of k, and of l different people for most meanings of l."""
-        part = self.rules.k
-        if self.diverse and self.rules.diversity in (
-            DIVERSITY["distinct"],
-            DIVERSITY["entropy"],
-            DIVERSITY["frequency"],
-        ):
-            part = max(part, math.ceil(self.rules.l - 1e-6))
-        return 2 * part
-
     def _counted(self, row: int) -> Ints:
         """The counts of a run without one row, made anew."""
         others = np.delete(np.arange(len(self.codes)), row)
@@ -120,3 +120,44 @@ class WithoutEach:
         person: pd.DataFrame = self.table.frame.iloc[[row]]
         inside = [axis.covers(person[axis.name])[:, 0] for axis in regions.axes]
         return np.stack([i @ held for i in inside]).astype(np.int32)
+
+
+class _CutTable(Protocol):
+    """What is asked of a protector that cuts tables."""
+
+    labels: str
+    quasi_: list[Quasi]
+    by_: str | None
+    hierarchies_: dict[str, Hierarchy]
+    regions_: Regions
+    cell_of_: Ints
+
+    def fit(self, table: Table) -> Self: ...
+
+    def _requirements(self) -> Requirements: ...
+
+
+def without_each(protector: _CutTable, table: Table, sensitive: str, *, gain: bool, basic: bool) -> WithoutEach | None:
+    """The counts of a protector that records nowhere; None if the column is no secret, or somebody is needed for k."""
+    if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
+        return None
+    fitted = protector.fit(table)
+
+    def refit(others: Table) -> tuple[Regions, Ints]:
+        again = clone(fitted).fit(others)
+        return again.regions_, again.cell_of_
+
+    groups = fitted.labels == "hierarchy"
+    _, codes = encode(table, {q.column.name: q.hierarchy for q in fitted.quasi_ if q.hierarchy is not None})
+    data = describe(fitted.quasi_, tree_loss=groups)
+    secret, kinds = pd.factorize(table.frame[sensitive], use_na_sentinel=False)
+    values = tuple(None if pd.isna(v) else v for v in kinds.tolist())
+    _, constraints = fitted._requirements().read(table, fitted.hierarchies_)
+    part = np.zeros(len(table), np.int32)
+    for number, (_, rows) in enumerate(parts_of(table, fitted.by_)):
+        part[rows] = number
+    found = WithoutEach(
+        table, tuple(fitted.quasi_), codes, data, constraints, secret.astype(np.int32), values, part, groups, gain,
+        basic, refit,
+    )  # fmt: skip
+    return found if found.survives() else None

@@ -1,315 +1,518 @@
-"""Basic Mondrian without each person in turn, in one go.
+"""Mondrian without each person in turn, in one go.
 
-Taking one row away changes decisions on the row's own path only. So the tree of all rows is grown once, and at each
-node everybody who is still on the unchanged path is asked what would be done there without them. Who leaves the path
-is put into a *variant*: the changed cut, made on all rows of the node and shared by everyone who causes it. A variant's
-halves are grown and asked in the same way. Every tree holds the people it is grown for, so that what they take away is
-always one leaf; all other leaves are as they would be without them.
+Taking one row away changes decisions on the row's own path only. At each node everybody who is on the path is asked
+what would be done there without them; those with the same answer share the cut, made on all rows of the node, and are
+asked again in its parts. A part that a person is not in is as it would be without them. All answers are the partition
+kernels' own: people are asked together only where the kernels cannot tell them apart.
 
-Numbers that a loop carries start as np.int64: from a literal, the compiler would make every function it reaches twice.
-Rows are copied by loops for the same reason: an assignment of slices brings the code of its error message along.
+A node is its distinct rows and, alongside, which of them are asked. `work` is None for basic Mondrian: the compiler
+then leaves the other branch out.
 """
 
-import numpy as np
+from typing import Final, NamedTuple
 
-from countervail.protect.mondrian.columns import ORDERED
-from countervail.protect.mondrian.constraints import Ints, kernel
-from countervail.protect.mondrian.without_one_leaves import Leaves, add_leaf, add_leaves, add_own
-from countervail.protect.mondrian.without_one_node import (
-    LEAF,
-    Node,
-    People,
-    count_groups,
-    decide_each,
-    forget,
-    group_of,
-    same_answer,
+import numpy as np
+from numpy.typing import NDArray
+
+from countervail.protect.mondrian.basic_cuts import grow_basic
+from countervail.protect.mondrian.columns import ORDERED, Attributes
+from countervail.protect.mondrian.constraints import (
+    CutConstraints,
+    Flags,
+    Floats,
+    Ints,
+    Longs,
+    kernel,
 )
-from countervail.protect.mondrian.without_one_stacks import Variants, Walk, longer, push, with_room
+from countervail.protect.mondrian.cuts import Work
+from countervail.protect.mondrian.grow import grow_tree
+from countervail.protect.mondrian.loss import climb, ordered_loss
+
+# Nodes of so few rows are grown anew without each person.
+_FEW: Final = 16
+
+
+class Kinds(NamedTuple):
+    """Distinct (row, sensitive value) pairs, how many people each stands for, and where its counts go in the output."""
+
+    codes: Ints
+    counts: Longs
+    secret: Ints
+    place: Ints
+
+
+class Leaves(NamedTuple):
+    """What leaves say: ranges, sets (bits; of an ordered attribute only whether values are missing), people by value."""
+
+    low: Ints
+    high: Ints
+    words: NDArray[np.uint64]
+    classes: Longs
+    table: Longs
+    groups: bool
+
+
+def make_leaves(room: int, data: Attributes, n_secret: int, *, groups: bool) -> Leaves:
+    """Room for leaves, and scratch space to sum them up by attribute, code and sensitive value."""
+    q, widest = len(data.sizes), int(data.sizes[data.kind != ORDERED].max(initial=1))
+    return Leaves(
+        np.empty((room, q), np.int32),
+        np.empty((room, q), np.int32),
+        np.empty((room, q, widest // 64 + 1), np.uint64),
+        np.empty((room, n_secret), np.int64),
+        np.zeros((q, int(data.sizes.max()) + 1, n_secret), np.int64),
+        groups,
+    )
 
 
 @kernel
-def _variant(first: int, n: int, a: int, people: People, node: Node, variants: Variants) -> int:
-    """The variant of this node that answer a asks for; a new one (number n) if there is none."""
-    found, low, high = node.found[a], node.lows[a], node.highs[a]
-    for v in range(first, n):
-        if (
-            variants.attribute[v] == found[0]
-            and variants.cut[v] == found[1]
-            and variants.above[v] == found[2]
-            and same_answer(variants.low[v], variants.high[v], low, high, people.data)
-        ):
-            return v
-    variants.attribute[n], variants.cut[n], variants.above[n] = found[0], found[1], found[2]
-    for j in range(low.shape[0]):
-        variants.low[n, j], variants.high[n, j] = low[j], high[j]
-    variants.first[n], variants.last[n] = 0, 0
+def _write_leaf(at: int, rows: Ints, skip: int, kinds: Kinds, data: Attributes, leaves: Leaves) -> None:
+    """The leaf that these rows make, without one person of row number `skip` (-1: all are there)."""
+    codes, counts, words, ancestors = kinds.codes, kinds.counts, leaves.words, data.ancestors
+    one = np.uint64(1)
+    leaves.classes[at] = 0
+    for r in range(rows.shape[0]):
+        leaves.classes[at, kinds.secret[rows[r]]] += counts[rows[r]] - (r == skip)
+    for j in range(codes.shape[1]):
+        words[at, j] = np.uint64(0)
+        low, high, first, level, tree = 2**31 - 1, -1, -1, 0, data.tree_of[j]
+        for r in range(rows.shape[0]):
+            if r == skip and counts[rows[r]] == 1:
+                continue
+            v = codes[rows[r], j]
+            if data.kind[j] == ORDERED and v == data.missing[j]:
+                words[at, j, 0] = one
+            elif data.kind[j] == ORDERED:
+                low, high = min(low, v), max(high, v)
+            elif leaves.groups and tree >= 0:
+                first, level = climb(v, first, level, tree, ancestors)
+            else:
+                words[at, j, v >> 6] |= one << np.uint64(v & 63)
+        leaves.low[at, j], leaves.high[at, j] = low, high
+        if first >= 0:
+            for v in range(data.sizes[j]):
+                if ancestors[tree, v, level] == ancestors[tree, first, level]:
+                    words[at, j, v >> 6] |= one << np.uint64(v & 63)
+
+
+@kernel
+def _holds(at: int, j: int, v: int, data: Attributes, leaves: Leaves) -> bool:
+    """Whether a leaf's range or set holds a code."""
+    if data.kind[j] != ORDERED:
+        return (leaves.words[at, j, v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != np.uint64(0)
+    if v == data.missing[j]:
+        return leaves.words[at, j, 0] != np.uint64(0)
+    return leaves.low[at, j] <= v <= leaves.high[at, j]
+
+
+@kernel
+def _sum_up(start: int, stop: int, data: Attributes, leaves: Leaves) -> None:
+    """The people of all leaves that hold a code, by sensitive value; ranges by their ends first."""
+    table, classes = leaves.table, leaves.classes
+    for j in range(data.sizes.shape[0]):
+        size = data.sizes[j]
+        table[j, : size + 1] = 0
+        ordered = data.kind[j] == ORDERED
+        for at in range(start, stop):
+            low, high = leaves.low[at, j], leaves.high[at, j] + 1
+            for s in range(classes.shape[1]):
+                if ordered and high > 0:
+                    table[j, low, s] += classes[at, s]
+                    table[j, high, s] -= classes[at, s]
+        for v in range(size):
+            if ordered and v != data.missing[j]:
+                for s in range(classes.shape[1] if v > 0 else 0):
+                    table[j, v, s] += table[j, v - 1, s]
+                continue
+            table[j, v] = 0
+            for at in range(start, stop):
+                if _holds(at, j, v, data, leaves):
+                    for s in range(classes.shape[1]):
+                        table[j, v, s] += classes[at, s]
+
+
+@kernel
+def add_leaves(start: int, stop: int, who: Ints, kinds: Kinds, data: Attributes, leaves: Leaves, out: Ints) -> None:
+    """Add to the counts of these rows the people of all leaves that hold their value, attribute by attribute."""
+    codes, table, classes = kinds.codes, leaves.table, leaves.classes
+    n_leaves = stop - start
+    # A table pays once enough people ask it.
+    summed = who.shape[0] * n_leaves > 4 * (n_leaves + data.sizes.sum())
+    if summed:
+        _sum_up(start, stop, data, leaves)
+    for i in who:
+        for j in range(codes.shape[1]):
+            v, line = codes[i, j], out[kinds.place[i], j]
+            if summed:
+                for s in range(line.shape[0]):
+                    line[s] += table[j, v, s]
+                continue
+            for at in range(start, stop):
+                if _holds(at, j, v, data, leaves):
+                    for s in range(line.shape[0]):
+                        line[s] += classes[at, s]
+
+
+@kernel
+def _cut(
+    rows: Ints,
+    skip: int,
+    once: bool,
+    kinds: Kinds,
+    data: Attributes,
+    rules: CutConstraints,
+    gain: bool,
+    work: Work | None,
+    side: Ints,
+    lows: Ints,
+    highs: Ints,
+    tried: Flags,
+) -> int:
+    """Cut rows, once or all the way, without one person of row `skip`: the number of parts, and the part of each row.
+
+    A row that goes with its only person is put to those of equal value, so that others can share the answer.
+    """
+    m, q = rows.shape[0], kinds.codes.shape[1]
+    gone = skip if skip >= 0 and kinds.counts[rows[skip]] == 1 else -1
+    size = m - 1 if gone >= 0 else m
+    shape = (size, q) if work is None else (q, size)
+    codes, counts, secret = np.empty(shape, np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
+    at = 0
+    for r in range(m):
+        if r != gone:
+            for j in range(q):
+                if work is None:
+                    codes[at, j] = kinds.codes[rows[r], j]
+                else:
+                    codes[j, at] = kinds.codes[rows[r], j]
+            counts[at], secret[at] = kinds.counts[rows[r]] - (r == skip), kinds.secret[rows[r]]
+            at += 1
+    part = np.empty(size, np.int32)
+    if work is None:
+        n, tree = grow_basic(codes, counts, secret, data, rules, part, once, lows, highs, tried)
+    else:
+        n, tree = grow_tree(codes, counts, secret, data, rules, gain, work, part, once)
+    at = 0
+    for r in range(m):
+        side[r] = 0
+        if r != gone:
+            side[r] = part[at]
+            at += 1
+    if gone >= 0 and once and n > 1:
+        j = tree.attribute[0]
+        for r in range(m):
+            if r != gone and kinds.codes[rows[r], j] == kinds.codes[rows[gone], j]:
+                side[gone] = side[r]
+                break
     return n
 
 
 @kernel
-def _unchanged(a: int, people: People, node: Node) -> bool:
-    """Whether answer a is that of the whole node; what a leaf would pass on does not matter."""
-    found = node.found
-    if found[a, 0] != found[0, 0] or found[a, 1] != found[0, 1] or found[a, 2] != found[0, 2]:
-        return False
-    return found[0, 0] == LEAF or same_answer(node.lows[a], node.highs[a], node.lows[0], node.highs[0], people.data)
-
-
-@kernel
-def _sort_out(
-    rows: Ints, start: int, stop: int, watch: int, until: int, total: int, people: People, node: Node, walk: Walk,
-    variants: Variants, n: int, flock: Ints, flock_top: int, top: int, leaves: Leaves, place: Ints, out: Ints,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Who stays on the path (watched[watch:kept]), and in which variants the others go on; (kept, variants, flock)."""
-    members, first, kept, gone, leaf = rows[start:stop], n, watch, np.int64(0), node.found[0, 0] == LEAF
-    for a in range(watch, until):
-        i, answer = walk.watched[a], a - watch + 1
-        same = total < people.least or _unchanged(answer, people, node)
-        if same and leaf:
-            add_own(i, np.int64(-1), members, people, node, leaves.group_labels, place, out)
-        elif same:
-            walk.watched[kept] = i
-            kept += 1
-        else:
-            flock[flock_top + gone] = i
-            walk.which[gone] = -1
-            if node.found[answer, 0] == LEAF:
-                add_own(i, np.int64(1), members, people, node, leaves.group_labels, place, out)
-            else:
-                v = _variant(first, n, answer, people, node, variants)
-                n = max(n, v + 1)
-                variants.last[v] += 1
-                walk.which[gone] = v
-            gone += 1
-    end = flock_top + gone
-    # Behind the list of all who left, the same people by variant.
-    for v in range(first, n):
-        variants.start[v], variants.stop[v], variants.top[v], variants.done[v] = start, stop, top, -1
-        variants.first[v], end = end, end + variants.last[v]
-        variants.last[v] = variants.first[v]
-    for g in range(gone):
-        v = walk.which[g]
-        if v >= 0:
-            flock[variants.last[v]] = flock[flock_top + g]
-            variants.last[v] += 1
-    return kept, n, end
-
-
-@kernel
-def _part(codes: Ints, column: int, rows: Ints, start: int, stop: int, threshold: int, moved: Ints) -> int:
-    """Stable partition of rows[start:stop] at a threshold; where the right half begins."""
-    left, right = start, 0
-    for r in range(start, stop):
-        row = rows[r]
-        if codes[row, column] <= threshold:
-            rows[left] = row
-            left += 1
-        else:
-            moved[right] = row
-            right += 1
-    for r in range(right):
-        rows[left + r] = moved[r]
-    return left
-
-
-@kernel
-def _gather(people: People, j: int, level: int, group: int, rows: Ints, start: int, stop: int, moved: Ints) -> int:
-    """Move the rows of one group to the front of rows[start:stop]; where the others begin."""
-    codes, tree, ancestors = people.codes, people.data.tree_of[j], people.data.ancestors
-    left, right = start, 0
-    for r in range(start, stop):
-        row = rows[r]
-        if group_of(codes[row, j], level, tree, ancestors) == group:
-            rows[left] = row
-            left += 1
-        else:
-            moved[right] = row
-            right += 1
-    for r in range(right):
-        rows[left + r] = moved[r]
-    return left
-
-
-@kernel
-def _descend(
-    rows: Ints, start: int, stop: int, watch: int, kept: int, people: People, node: Node, walk: Walk, depth: int
+def _grow_leaves(
+    at: int,
+    rows: Ints,
+    skip: int,
+    low: Ints,
+    high: Ints,
+    kinds: Kinds,
+    data: Attributes,
+    rules: CutConstraints,
+    gain: bool,
+    work: Work | None,
+    leaves: Leaves,
 ) -> int:
-    """Cut a node, and those who are still on the path, as answer 0 says."""
-    j, cut = np.int64(node.found[0, 0]), np.int64(node.found[0, 1])
-    low, high = node.lows[0], node.highs[0]
-    if people.data.kind[j] == ORDERED:
-        middle = _part(people.codes, j, rows, start, stop, cut, walk.moved)
-        split = _part(people.codes, j, walk.watched, watch, kept, cut, walk.moved)
-        least, low[j] = low[j], node.found[0, 2]
-        depth = push(walk, depth, middle, stop, split, kept, low, high)
-        low[j], high[j] = least, cut
-        return push(walk, depth, start, middle, watch, split, low, high)
-    high[j] = cut
-    line = j * (node.n_groups.shape[0] // low.shape[0]) + cut
-    count_groups(j, cut, line, rows[start:stop], people, node)
-    for place in range(node.n_groups[line]):
-        g = node.member[line, place]
-        middle = _gather(people, j, cut, g, rows, start, stop, walk.moved)
-        split = _gather(people, j, cut, g, walk.watched, watch, kept, walk.moved)
-        low[j] = people.codes[rows[start], j]
-        depth = push(walk, depth, start, middle, watch, split, low, high)
-        start, watch = middle, split
-    return depth
-
-
-@kernel
-def _grow(
-    rows: Ints, begin: int, end: int, n_watched: int, low: Ints, high: Ints, people: People, node: Node, walk: Walk,
-    leaves: Leaves, variants: Variants, n: int, flock: Ints, flock_top: int, place: Ints, out: Ints,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Grow the tree of rows[begin:end] and ask walk.watched[:n_watched]; (leaves, variants, end of the flock)."""
-    n_leaves = np.int64(0)
-    left_path = np.empty(8, np.int64)  # where those who left the path at marked nodes are listed
-    marked = 0
-    depth = push(walk, np.int64(0), begin, end, np.int64(0), n_watched, low, high)
-    while depth > 0:
-        depth -= 1
-        start, stop, watch, until = walk.start[depth], walk.stop[depth], walk.watch[depth], walk.until[depth]
-        if walk.leaf[depth] >= 0:
-            marked -= 1
-            who = flock[left_path[2 * marked] : left_path[2 * marked + 1]]
-            add_leaves(walk.leaf[depth], n_leaves, who, np.int64(-1), people, leaves, place, out)
-            continue
-        members, total = rows[start:stop], np.int64(0)
-        node.classes[:] = 0
-        for r in members:
-            total += people.counts[r]
-            node.classes[people.secret[r]] += people.counts[r]
-        if total < people.least:
-            node.found[0, 0] = LEAF
-        else:
-            asked = walk.watched[watch:until]
-            decide_each(members, total, asked, people, node, walk.low[depth], walk.high[depth])
-        before = flock_top
-        kept, grown, flock_top = _sort_out(
-            rows, start, stop, watch, until, total, people, node, walk, variants, n, flock, flock_top, end, leaves,
-            place, out,
-        )  # fmt: skip
-        if flock_top > before:
-            # Those who left are listed once, and once more by variant unless they made a leaf of the node.
-            listed = flock_top - before
-            for v in range(n, grown):
-                listed -= variants.last[v] - variants.first[v]
-            walk.leaf[depth] = n_leaves
-            depth += 1
-            if 2 * marked + 2 > left_path.shape[0]:
-                left_path = longer(left_path, 2 * left_path.shape[0])
-            left_path[2 * marked], left_path[2 * marked + 1] = before, before + listed
-            marked += 1
-        n = grown
-        if node.found[0, 0] == LEAF:
-            add_leaf(n_leaves, members, people, leaves)
-            n_leaves += 1
-        else:
-            depth = _descend(rows, start, stop, watch, kept, people, node, walk, depth)
-        forget(members, people, node)
-    return n_leaves, n, flock_top
-
-
-@kernel
-def _side(i: int, j: int, cut: int, people: People) -> int:
-    """Which half (0, 1) or group of a cut a row belongs to."""
-    if people.data.kind[j] == ORDERED:
-        return int(people.codes[i, j] > cut)
-    return group_of(people.codes[i, j], cut, people.data.tree_of[j], people.data.ancestors)
-
-
-@kernel
-def _next_side(v: int, rows: Ints, people: People, variants: Variants) -> tuple[int, int]:
-    """The half or group of a variant that comes next, and how many rows it has; (-1, 0) after the last."""
-    j, cut, best, size = variants.attribute[v], variants.cut[v], -1, 0
-    for r in range(variants.start[v], variants.stop[v]):
-        side = _side(rows[r], j, cut, people)
-        if side > variants.done[v]:
-            if best < 0 or side < best:
-                best, size = side, 0
-            size += side == best
-    return best, size
-
-
-@kernel
-def _take_side(
-    v: int, side: int, rows: Ints, flock: Ints, people: People, variants: Variants, walk: Walk, low: Ints, high: Ints
-) -> int:
-    """Copy the rows of a half to the free end of the arena, its people to walk.watched; how many of them there are."""
-    j, cut, at = variants.attribute[v], variants.cut[v], variants.top[v]
-    for r in range(variants.start[v], variants.stop[v]):
-        if _side(rows[r], j, cut, people) == side:
-            rows[at] = rows[r]
-            at += 1
-    watched = 0
-    for g in range(variants.first[v], variants.last[v]):
-        if _side(flock[g], j, cut, people) == side:
-            walk.watched[watched] = flock[g]
-            watched += 1
-    for a in range(low.shape[0]):
-        low[a], high[a] = variants.low[v, a], variants.high[v, a]
-    if people.data.kind[j] != ORDERED:
-        low[j], high[j] = people.codes[rows[variants.top[v]], j], cut
-    elif side == 0:
-        high[j] = cut
-    else:
-        low[j] = variants.above[v]
-    return watched
-
-
-@kernel
-def sweep(
-    who: Ints, low: Ints, high: Ints, people: People, node: Node, walk: Walk, leaves: Leaves, variants: Variants,
-    place: Ints, with_her: Ints, without_her: Ints,
-) -> None:  # fmt: skip
-    """For each row of `who`: how many released rows agree with it, by attribute and sensitive value."""
-    rows = np.arange(people.codes.shape[0]).astype(np.int32)
-    end, zero, plus = np.int64(rows.shape[0]), np.int64(0), np.int64(1)
-    for a in range(who.shape[0]):
-        walk.watched[a] = who[a]
-    flock = np.empty(2 * who.shape[0], np.int32)
-    variants = with_room(variants, who.shape[0])
-    n_leaves, n, _ = _grow(
-        rows,
-        zero,
-        end,
-        who.shape[0],
-        low,
-        high,
-        people,
-        node,
-        walk,
-        leaves,
-        variants,
-        zero,
-        flock,
-        zero,
-        place,
-        without_her,
+    """Cut rows all the way, without one person of row `skip`, and write the leaves down from `at` on: where they end."""
+    m = rows.shape[0]
+    side, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
+    n = _cut(
+        rows, skip, False, kinds, data, rules, gain, work, side, low.reshape((1, -1)), high.reshape((1, -1)), tried
     )
-    add_leaves(zero, n_leaves, who, plus, people, leaves, place, with_her)
-    for i in who:
-        for j in range(with_her.shape[1]):
-            for s in range(with_her.shape[2]):
-                without_her[place[i], j, s] += with_her[place[i], j, s]
-    while n > 0:
-        v = n - 1
-        side, size = _next_side(v, rows, people, variants)
-        if side < 0:
-            n -= 1
+    if skip >= 0 and kinds.counts[rows[skip]] == 1:
+        side[skip] = -1
+    start, order = np.zeros(n + 2, np.int64), np.empty(m, np.int32)
+    for r in range(m):
+        start[side[r] + 2] += 1
+    start[1] = 0
+    for c in range(n):
+        start[c + 2] += start[c + 1]
+    left_out = 0
+    for r in range(m):
+        if side[r] >= 0:
+            place = start[side[r] + 1]
+            order[place] = rows[r]
+            start[side[r] + 1] += 1
+            if r == skip:
+                left_out = place + 1
+    for c in range(n):
+        _write_leaf(at + c, order[start[c] : start[c + 1]], left_out - 1 - start[c], kinds, data, leaves)
+    return at + n
+
+
+@kernel
+def _pairs(rows: Ints, j: int, n_secret: int, kinds: Kinds, slot: Ints, pair: Ints) -> int:
+    """Number the pairs of code and sensitive value (codes alone, if that is not looked at): how many there are."""
+    n = 0
+    for again in range(2):
+        for r in range(rows.shape[0]):
+            key = kinds.codes[rows[r], j] * n_secret + (kinds.secret[rows[r]] if n_secret > 1 else 0)
+            if again == 1:
+                slot[key] = -1
+                continue
+            if slot[key] < 0:
+                slot[key] = n
+                n += 1
+            pair[r] = slot[key]
+    return n
+
+
+@kernel
+def _extents(rows: Ints, side: Ints, kinds: Kinds, data: Attributes, held: Longs, unsure: Flags, loss: Floats) -> None:
+    """What both halves of a cut lose; those who alone keep an extent as it is become `unsure`."""
+    low, high, distinct = np.empty(2, np.int64), np.empty(2, np.int64), np.empty(2, np.int64)
+    for j in range(kinds.codes.shape[1]):
+        low[:], high[:], distinct[:] = 2**31, -1, 0
+        for r in range(rows.shape[0]):
+            v, c = kinds.codes[rows[r], j], side[r]
+            distinct[c] += held[c, v] == 0
+            held[c, v] += kinds.counts[rows[r]]
+            low[c], high[c] = min(low[c], v), max(high[c], v)
+        for r in range(rows.shape[0]):
+            v, c = kinds.codes[rows[r], j], side[r]
+            unsure[r] |= held[c, v] == 1 and (data.kind[j] != ORDERED or v == low[c] or v == high[c])
+        for r in range(rows.shape[0]):
+            held[side[r], kinds.codes[rows[r], j]] = 0
+        for c in range(2):
+            if data.kind[j] == ORDERED:
+                loss[c] += ordered_loss(low[c], high[c], data.missing[j], data.positions, j, data.span[j])
+            elif distinct[c] > 1:
+                loss[c] += distinct[c] / data.span[j]
+
+
+@kernel
+def _settle(cuts: Ints, n: int, first: int, gone: int) -> int:
+    """The number of the cut that says the same as the last, number n, but for a row that is gone; n if there is none."""
+    for v in range(n):
+        same = cuts[v, 0] == cuts[n, 0]
+        a = 2
+        while same and a < cuts.shape[1] and cuts[n, 0] > 1:
+            same = cuts[v, a] == cuts[n, a] or a == first + gone
+            a += 1
+        if same:
+            return v
+    return n
+
+
+@kernel
+def _compare(
+    rows: Ints,
+    asked: Flags,
+    kinds: Kinds,
+    data: Attributes,
+    rules: CutConstraints,
+    gain: bool,
+    work: Work | None,
+    cuts: Ints,
+    answer: Ints,
+) -> int:
+    """Answer those without whom every attribute is cut as before and every half keeps its extents; the number of cuts.
+
+    The cut of one attribute depends on a person's value there and the sensitive one: those who share both are asked
+    as one. Of the cuts that nobody changed, span takes the same as before, gain the one whose halves lose least.
+    """
+    m, q, n_secret = rows.shape[0], kinds.codes.shape[1], rules.share.shape[0]
+    if gain and data.tree_loss and (data.tree_of >= 0).any():
+        return 1
+    pair, n_pairs = np.empty((q, m), np.int32), np.zeros(q, np.int64)
+    slot = np.full(data.sizes.max() * n_secret, -1, np.int32)
+    for j in range(q):
+        n_pairs[j] = _pairs(rows, j, n_secret, kinds, slot, pair[j])
+    if n_pairs.sum() > asked.sum():
+        return 1
+    n, number = 1, np.full(q, -1, np.int64)
+    unsure, losses, whole = np.zeros(m, np.bool_), np.zeros((q, 2)), np.zeros(q)
+    held, nothing, tried = np.zeros((2, data.sizes.max()), np.int64), np.empty((1, 0), np.int32), np.empty(0, np.bool_)
+    for j in range(q):
+        size = n_pairs[j]
+        codes, counts, secret = np.zeros((size, q), np.int32), np.zeros(size, np.int64), np.zeros(size, np.int32)
+        for r in range(m):
+            p = pair[j, r]
+            codes[p, j], secret[p] = kinds.codes[rows[r], j], kinds.secret[rows[r]]
+            counts[p] += kinds.counts[rows[r]]
+        alike = Kinds(codes, counts, secret, secret)
+        these, before, after = np.arange(size).astype(np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+        parts = _cut(these, -1, True, alike, data, rules, gain, work, before, nothing, nothing, tried)
+        changed = np.zeros(size, np.bool_)
+        for p in range(size):
+            found = _cut(these, p, True, alike, data, rules, gain, work, after, nothing, nothing, tried)
+            changed[p] = found != parts
+            for o in range(size):
+                changed[p] |= after[o] != before[o] and (o != p or counts[p] > 1)
+        for r in range(m):
+            unsure[r] |= changed[pair[j, r]]
+        if gain and parts > 1:
+            cuts[n, 0] = parts
+            for r in range(m):
+                cuts[n, 2 + r] = before[pair[j, r]]
+            _extents(rows, cuts[n, 2:], kinds, data, held, unsure, losses[j])
+            for r in range(m):
+                whole[j] += kinds.counts[rows[r]] * losses[j, cuts[n, 2 + r]]
+            number[j] = _settle(cuts, n, 2, -2)
+            n = max(n, number[j] + 1)
+    if not gain:
+        _extents(rows, np.zeros(m, np.int32), kinds, data, held, unsure, losses[0])
+    for r in range(m):
+        best, least, second = 0, np.inf, np.inf
+        for j in range(q):
+            if number[j] >= 0:
+                loss = whole[j] - losses[j, cuts[number[j], 2 + r]]
+                if loss < least:
+                    best, least, second = number[j], loss, least
+                elif number[j] != best:
+                    second = min(second, loss)
+        # Nearly equal losses are left to the kernel, which sums them up in another order.
+        if not unsure[r] and (n == 1 or second - least > 1e-9 * (1.0 + least)):
+            answer[r] = best
+    return n
+
+
+@kernel
+def _ask(
+    rows: Ints,
+    asked: Flags,
+    low: Ints,
+    high: Ints,
+    kinds: Kinds,
+    data: Attributes,
+    rules: CutConstraints,
+    gain: bool,
+    work: Work | None,
+    lows: Ints,
+    highs: Ints,
+    answer: Ints,
+) -> Ints:
+    """What is done with a node, and would be without each person: `answer` gets a number of the cuts returned.
+
+    Cut 0 is that with everybody. A cut is the number of its parts (1: a leaf), who asked for it, the ranges that the
+    first and the last part take over (basic Mondrian), and the part of each row.
+    """
+    m, q, width = rows.shape[0], kinds.codes.shape[1], low.shape[0]
+    first, total, n, n_told = 2 + 4 * width, 0, 0, 0
+    cuts = np.ones((q + 3, first + m), np.int32)
+    answer[:] = 0
+    for r in range(m):
+        total += kinds.counts[rows[r]]
+    if total < 2 * rules.k:
+        return cuts[:1]
+    tried = np.empty((m + 1, q), np.bool_)  # line by line what was looked at for those who were told something
+    told = np.empty(m + 1, np.int32)
+    plain = rules.diversity == 0
+    for r in range(-1, m):
+        if r >= 0 and (not asked[r] or answer[r] >= 0):
             continue
-        variants.done[v] = side
-        top, free = variants.top[v], variants.last[v]
-        if top + size > rows.shape[0]:
-            rows = longer(rows, 2 * (top + size))
-        watched = _take_side(v, side, rows, flock, people, variants, walk, low, high)
-        if free + 2 * watched > flock.shape[0]:
-            flock = longer(flock, 2 * (free + 2 * watched))
-        variants = with_room(variants, n + watched)
-        n_leaves, n, _ = _grow(
-            rows, top, top + size, watched, low, high, people, node, walk, leaves, variants, n, flock, free, place,
-            without_her,
-        )  # fmt: skip
-        add_leaves(zero, n_leaves, flock[variants.first[v] : free], plus, people, leaves, place, without_her)
+        v = -1
+        for t in range(n_told if plain or work is None else 0):
+            same = plain or kinds.secret[rows[told[t]]] == kinds.secret[rows[r]]
+            for j in range(q):
+                same &= not tried[t, j] or kinds.codes[rows[told[t]], j] == kinds.codes[rows[r], j]
+            if same:
+                v = answer[told[t]]
+                break
+        if v < 0:
+            if n == cuts.shape[0]:
+                more = np.ones((2 * n, cuts.shape[1]), np.int32)
+                more[:n] = cuts
+                cuts = more
+            tried[n_told] = work is not None
+            lows[0], highs[0] = low, high
+            side = cuts[n, first:]
+            parts = _cut(rows, r, True, kinds, data, rules, gain, work, side, lows, highs, tried[n_told])
+            cuts[n, 0], cuts[n, 1] = parts, r
+            for j in range(width):
+                cuts[n, 2 + j], cuts[n, 2 + width + j] = lows[0, j], lows[parts - 1, j]
+                cuts[n, 2 + 2 * width + j], cuts[n, 2 + 3 * width + j] = highs[0, j], highs[parts - 1, j]
+            alone = r >= 0 and kinds.counts[rows[r]] == 1
+            v = _settle(cuts, n, first, r if alone else -first)
+            n = max(n, v + 1)
+            if r >= 0:
+                told[n_told] = r
+                n_told += 1
+        if r >= 0:
+            answer[r] = v
+            continue
+        if total - 1 < 2 * rules.k:
+            # Nothing is cut without one of them.
+            if cuts[0, 0] > 1:
+                answer[:] = 1
+                n = 2
+            cuts[1, 0] = 1
+            break
+        answer[:] = -1
+        if work is not None and m > _FEW:
+            n = _compare(rows, asked, kinds, data, rules, gain, work, cuts, answer)
+    return cuts[:n]
+
+
+@kernel
+def explore(
+    at: int,
+    rows: Ints,
+    asked: Flags,
+    low: Ints,
+    high: Ints,
+    kinds: Kinds,
+    data: Attributes,
+    rules: CutConstraints,
+    gain: bool,
+    work: Work | None,
+    lows: Ints,
+    highs: Ints,
+    leaves: Leaves,
+    out: Ints,
+) -> int:
+    """Write the leaves of a node down from `at` on, and count for each person asked those that would be without them.
+
+    Returns where the leaves end. `low` and `high` are the ranges that a node of basic Mondrian takes over.
+    """
+    m = rows.shape[0]
+    answer = np.zeros(m, np.int32)
+    if m <= _FEW:
+        for r in range(m):
+            if asked[r]:
+                end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, leaves)
+                add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
+    if m <= _FEW or not asked.any():
+        return _grow_leaves(at, rows, -1, low, high, kinds, data, rules, gain, work, leaves)
+    cuts = _ask(rows, asked, low, high, kinds, data, rules, gain, work, lows, highs, answer)
+    # Others first: leaves that are written down are never more than rows, and these are not needed for long.
+    for v in range(cuts.shape[0] - 1, -1, -1):
+        n_parts = cuts[v, 0]
+        mine = np.flatnonzero(asked & (answer == v))
+        if n_parts == 1 or (v > 0 and mine.shape[0] == 1):
+            for r in mine:
+                end = at + 1
+                if n_parts == 1:
+                    _write_leaf(at, rows, r, kinds, data, leaves)
+                else:
+                    end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, leaves)
+                add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
+            if v == 0:
+                _write_leaf(at, rows, -1, kinds, data, leaves)
+                return at + 1
+            continue
+        side = cuts[v, cuts.shape[1] - m :]
+        below, above = np.empty((n_parts, low.shape[0]), np.int32), np.empty((n_parts, low.shape[0]), np.int32)
+        if work is None:
+            lows[0], highs[0] = low, high
+            again, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
+            _cut(rows, cuts[v, 1], True, kinds, data, rules, gain, work, again, lows, highs, tried)
+            below[:], above[:] = lows[:n_parts], highs[:n_parts]
+        for c in range(n_parts):
+            inside, others = np.flatnonzero(side == c), mine[side[mine] != c]
+            theirs = asked[inside] & (answer[inside] == v)
+            end = explore(
+                at, rows[inside], theirs, below[c], above[c], kinds, data, rules, gain, work, lows, highs, leaves, out
+            )  # fmt: skip
+            add_leaves(at, end, rows[others], kinds, data, leaves, out)
+            if v == 0:
+                at = end
+    return at

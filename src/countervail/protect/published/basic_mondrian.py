@@ -7,24 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-import numpy as np
 import pandas as pd
-from sklearn.base import clone
 
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import LeaveOneOut
-from countervail.core.region import Regions
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
 from countervail.protect._classes import Classes, ClassProtector
+from countervail.protect.mondrian.basic_cuts import partition_basic
 from countervail.protect.mondrian.columns import class_column, describe, encode, part_remarks, parts_of
-from countervail.protect.mondrian.constraints import Ints, Requirements, check_word
+from countervail.protect.mondrian.constraints import Requirements, check_word
 from countervail.protect.mondrian.cut_tree import CutTree
 from countervail.protect.mondrian.grow import Branch, cut_parts
 from countervail.protect.mondrian.labels import class_regions, set_names
-from countervail.protect.mondrian.without_one import WithoutEach
-from countervail.protect.published.basic_cuts import partition_basic
+from countervail.protect.mondrian.without_one import without_each
 
 
 class BasicMondrian(ClassProtector):
@@ -131,28 +128,10 @@ class BasicMondrian(ClassProtector):
         """
         if self.by_class or self.t is not None:
             return None
-        if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
-            return None
         if self.l is not None and self.sensitive != sensitive:
             return None
-        return BasicMondrian(**self.get_params(deep=False)).fit(table)._without_each(table, sensitive)
-
-    def _without_each(self, table: Table, sensitive: str) -> WithoutEach | None:
-        def refit(others: Table) -> tuple[Regions, Ints]:
-            again = clone(self).fit(others)
-            return again.regions_, again.cell_of_
-
-        _, codes = encode(table, {q.column.name: q.hierarchy for q in self.quasi_ if q.hierarchy is not None})
-        data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
-        secret, kinds = pd.factorize(table.frame[sensitive], use_na_sentinel=False)
-        values = tuple(None if pd.isna(v) else v for v in kinds.tolist())
-        _, constraints = self._requirements().read(table, self.hierarchies_)
-        groups = self.labels == "hierarchy"
-        found = WithoutEach(
-            table, tuple(self.quasi_), codes, data, constraints, secret.astype(np.int32), values, groups,
-            self.l is not None, refit,
-        )  # fmt: skip
-        return found if found.survives() else None
+        alone = BasicMondrian(**self.get_params(deep=False))
+        return without_each(alone, table, sensitive, gain=False, basic=True)
 
     def _requirements(self) -> Requirements:
         return Requirements(self._owner, self.k, self.l, self.t, self.diversity, self.closeness, self.sensitive)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from countervail.protect.mondrian.columns import ORDERED, Attributes
-from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Flags, Floats, Ints, Longs, fits, kernel
 from countervail.protect.mondrian.grow import CUT_LEAF, CUT_ORDERED, CUT_SET, Partition, Tree
 from countervail.protect.mondrian.loss import extent, relative_width
 
@@ -25,10 +25,23 @@ def _half_fits(classes: Longs, total: int, constraints: CutConstraints, work: Lo
 
 
 @kernel
-def _grow_basic(
-    codes: Ints, counts: Longs, secret: Ints, data: Attributes, constraints: CutConstraints, cell_of: Ints
+def grow_basic(
+    codes: Ints,
+    counts: Longs,
+    secret: Ints,
+    data: Attributes,
+    constraints: CutConstraints,
+    cell_of: Ints,
+    once: bool,
+    lows: Ints,
+    highs: Ints,
+    tried: Flags,
 ) -> tuple[int, Tree]:
-    """Widest attribute first; the size of the right half of an ordered cut is not looked at."""
+    """Widest attribute first; the size of the right half of an ordered cut is not looked at.
+
+    `lows[0]` and `highs[0]` are what the root takes for the ranges. A single cut (`once`) leaves in them what it hands
+    down to each cell; `tried` says which attributes were looked at.
+    """
     n_rows, q = codes.shape
     n_secret = constraints.share.shape[0]
     n_codes = max(data.positions.shape[1], data.ancestors.shape[1])
@@ -49,12 +62,7 @@ def _grow_basic(
     stack_node = np.zeros(n_rows + 1, np.int32)
     stack_start, stack_stop = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows + 1, np.int64)
     stack_stop[0] = n_rows
-    for j in range(q):
-        if data.kind[j] == ORDERED:
-            stack_low[0, j], stack_high[0, j] = extent(codes[:, j].copy())
-        else:
-            stack_low[0, j] = codes[0, j]
-            stack_high[0, j] = 1 if data.tree_of[j] < 0 else data.ancestors.shape[2] - 1
+    stack_low[0], stack_high[0] = lows[0], highs[0]
     hist = np.zeros(n_codes, np.int64)
     group_rows = np.zeros(n_codes, np.int64)
     groups = np.empty(n_codes, np.int32)
@@ -73,6 +81,8 @@ def _grow_basic(
         closed[:] = False
         found = False
         j, threshold, m, level = -1, -1, 0, 0
+        if once and node > 0:
+            closed[:] = True
         while not found:
             j, width = -1, -1.0
             for i in range(q):
@@ -82,7 +92,7 @@ def _grow_basic(
                         j, width = i, w
             if j < 0:
                 break
-            closed[j] = True
+            closed[j], tried[j] = True, True
             if data.kind[j] == ORDERED:
                 column = np.empty(stop - start, np.int32)
                 for r in range(start, stop):
@@ -162,6 +172,8 @@ def _grow_basic(
                     group_rows[groups[i]] = 0
         if not found:
             cells[node] = n_cells
+            if once:
+                lows[n_cells], highs[n_cells] = low, high
             for r in range(start, stop):
                 cell_of[rows[r]] = n_cells
             n_cells += 1
@@ -255,6 +267,14 @@ def _grow_basic(
     return n_cells, tree
 
 
+def first_ranges(codes: Ints, data: Attributes) -> tuple[Ints, Ints]:
+    """Lowest and highest code of each attribute, or (any code, level of the root) of a hierarchy; one line each."""
+    root = np.where(data.tree_of < 0, 1, data.ancestors.shape[2] - 1)
+    ordered = data.kind == ORDERED
+    low, high = np.where(ordered, codes.min(axis=0), codes[0]), np.where(ordered, codes.max(axis=0), root)
+    return low[None].astype(np.int32), high[None].astype(np.int32)
+
+
 def partition_basic(
     codes: Ints, counts: Longs, secret: Ints, data: Attributes, constraints: CutConstraints
 ) -> Partition:
@@ -267,5 +287,8 @@ def partition_basic(
     classes = np.bincount(secret, weights=counts, minlength=n_secret).astype(np.int64)
     failed = fits(classes, int(counts.sum()), constraints, np.zeros(n_secret, np.int64), np.zeros(n_secret, np.float64))
     cell_of = np.zeros(len(codes), np.int32)
-    n_cells, tree = _grow_basic(np.ascontiguousarray(codes), counts, secret, data, constraints, cell_of)
+    lows, highs = first_ranges(codes, data)
+    tried = np.zeros(codes.shape[1], np.bool_)
+    rows = np.ascontiguousarray(codes)
+    n_cells, tree = grow_basic(rows, counts, secret, data, constraints, cell_of, False, lows, highs, tried)
     return Partition(cell_of, n_cells, tree, failed)
