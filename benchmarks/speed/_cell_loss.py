@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from countervail.protect.mondrian.labels import by_cell
-from countervail.protect.mondrian.relaxed import rows_loss
+from countervail.protect.mondrian.narrow import rows_loss
 
 
 def ncp_of_cells(codes: Any, cell_of: Any, n_cells: int, data: Any) -> Any:

@@ -95,7 +95,7 @@ def test_explanations_still_need_their_model():
 def test_measured_ncp_is_what_the_cuts_minimise():
     """The kernels count NCP in codes; the measure counts it on what was published."""
     from countervail.protect.mondrian.columns import describe, encode
-    from countervail.protect.mondrian.relaxed import rows_loss
+    from countervail.protect.mondrian.narrow import rows_loss
 
     table = cv.load("german_credit")
     protector = cv.Mondrian(k=10).fit(table)

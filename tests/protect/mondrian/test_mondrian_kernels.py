@@ -30,7 +30,7 @@ from countervail.protect.mondrian.constraints import (
 from countervail.protect.mondrian.cut_tree import walk
 from countervail.protect.mondrian.grow import CUT_MISSING, Partition, Tree, partition
 from countervail.protect.mondrian.labels import tight_labels
-from countervail.protect.mondrian.relaxed import rows_loss
+from countervail.protect.mondrian.narrow import rows_loss
 from countervail.protect.published.equal_halves import partition_equal
 
 LEVELS = 4

@@ -16,8 +16,7 @@ from countervail.core.hierarchy import Hierarchy
 from countervail.protect.mondrian.columns import FLAT, ORDERED, attributes
 from countervail.protect.mondrian.constraints import DIVERSITY, FITS, make_constraints
 from countervail.protect.mondrian.grow import partition
-from countervail.protect.mondrian.relaxed import share_ties
-from countervail.protect.mondrian.suppress import leave_out
+from countervail.protect.mondrian.narrow import leave_out, share_ties
 
 CITY = Hierarchy((("a", "coast", "*"), ("b", "coast", "*"), ("c", "inland", "*"), ("d", "inland", "*")), "city")
 

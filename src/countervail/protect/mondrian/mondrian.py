@@ -27,8 +27,7 @@ from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requi
 from countervail.protect.mondrian.cut_tree import CutTree
 from countervail.protect.mondrian.grow import Branch, cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
-from countervail.protect.mondrian.relaxed import share_ties
-from countervail.protect.mondrian.suppress import leave_out
+from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.without_one import without_each
 
 BY_LOT = (
