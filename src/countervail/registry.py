@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from countervail.core.errors import bad_parameter
-from countervail.core.guarantee import Guarantee, NoGuarantee
+from countervail.core.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from countervail.attack import OracleAttack, ReleaseAttack
@@ -112,8 +112,3 @@ def promise(kind: type[Any]) -> Guarantee:
     """What a class promises unless told otherwise."""
     given: Guarantee = kind().guarantee()
     return given
-
-
-def is_proven(kind: type[Any]) -> bool:
-    """Whether a class promises anything."""
-    return not isinstance(promise(kind), NoGuarantee)

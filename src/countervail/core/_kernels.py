@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-F = NDArray[np.float64]
-I = NDArray[np.int64]  # noqa: E741
-C = NDArray[np.int32]
-B = NDArray[np.bool_]
+from countervail.core.arrays import Bools, Codes, Floats, Ints
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-@njit(cache=True, nogil=True)
+def kernel(function: Function) -> Function:
+    """Compile with the project's settings and keep the signature for the type checker."""
+    return cast(Function, njit(cache=True, nogil=True)(function))
+
+
+@kernel
 def nearest(
-    x_numbers: F,
-    x_labels: C,
-    wanted: B,
-    admissible: B,
-    scale: F,
-    numbers: F,
-    row: I,
-    starts: I,
-    group_class: I,
-    group_labels: C,
+    x_numbers: Floats,
+    x_labels: Codes,
+    wanted: Bools,
+    admissible: Bools,
+    scale: Floats,
+    numbers: Floats,
+    row: Ints,
+    starts: Ints,
+    group_class: Ints,
+    group_labels: Codes,
     n: int,
-) -> tuple[I, F]:
+) -> tuple[Ints, Floats]:
     """The `n` nearest rows of each query by HEOM, ties by row number.
 
     Rows come in groups that share class and labels, so the label part of the distance is counted once per group and

@@ -113,7 +113,7 @@ class NICE(Explainer):
         self._aim().wanted(self.decision_.train[:1])
         self.constraints_ = Constraints.of(table, "NICE", self.immutable, self.ranges, self.monotone, self.forbidden)
         self.heom_ = HEOM.fit(self.encoder_, self.rows_, self.scale)
-        self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self._eligible())
+        self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self.eligible())
         if self.reward == "plausibility":
             self.auto_encoder_ = self.auto_encoder or AutoEncoder(self.encoder_, self.rows_)
         return self
@@ -134,7 +134,8 @@ class NICE(Explainer):
         """Instances the contract tests run on."""
         return [cls(reward=r) for r in REWARDS] + [cls(target="favourable", n_counterfactuals=2)]
 
-    def _eligible(self) -> Bools:
+    def eligible(self) -> Bools:
+        """Which training rows may serve as neighbours."""
         if not self.justified:
             return np.ones(len(self.rows_), dtype=bool)
         truth = self.table_.target

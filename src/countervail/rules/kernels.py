@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
-import numba
 import numpy as np
 
+from countervail.core._kernels import kernel as kernel
 from countervail.rules.values import Bools, Coded, Codes, Floats, Ints, Masks
 
-F = TypeVar("F", bound=Callable[..., Any])
 UP, DOWN, IN = 0, 1, 2  # a <= cut, a >= cut, a within a set
-
-
-def kernel(function: F) -> F:
-    """Compile with the project's settings and keep the signature for the type checker."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
 @kernel

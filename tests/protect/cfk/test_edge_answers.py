@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countervail as cv
@@ -91,3 +92,32 @@ def test_groups_that_do_not_fit_together_are_refused_without_their_values(stored
 def test_explanations_are_read_from_whole_json_only(text):
     with pytest.raises(cv.SchemaError, match=r"Explanations\.from_json"):
         cv.Explanations.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"grouping": "mondrian"}, {"l": 2, "sensitive": "ill"}, {"search": "exact"}, {"search": "grasp"}],
+    ids=str,
+)
+def test_whatever_the_table_a_row_without_an_answer_has_a_status(settings, seeds):
+    """Small tables in which often nobody may be handed out: no candidate is eligible, or k is almost everybody."""
+    seen = set()
+    for seed in seeds(25, 1_000):
+        rng = np.random.default_rng(seed)
+        n, least = int(rng.integers(4, 25)), int(rng.integers(0, 6))
+        frame = pd.DataFrame({"age": rng.integers(20, 28, n), "city": rng.choice(["a", "b", "c"], n)})
+        frame = frame.assign(
+            pay=rng.integers(0, 4, n), ill=rng.choice(["x", "y", None], n), ok=rng.choice(["no", "yes"], n)
+        )
+        frame.loc[:1, "ok"] = ["no", "yes"]
+        table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age", "city"])
+
+        def decide(rows, least=least):
+            return np.where(rows["pay"].to_numpy(float) + (rows["city"] == "a").to_numpy() > least, "yes", "no")
+
+        made = cv.CFK(k=int(rng.integers(2, n)), **settings)
+        try:
+            seen |= set(made.fit(table, decide).explain(table).status)
+        except cv.ParameterError as error:
+            assert "'l' parameter" in str(error)  # fewer illnesses than l asks for
+    assert seen == {"found", "already_favourable", "no_counterfactual"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 from countervail.protect.cfk.regions import _inside, _point_region, _widen, _widening_forbidden
 
@@ -18,7 +18,7 @@ GREEDY_TUPLES_WIDE = 3000
 DISTANCE_BINS = 2048
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _own_tuple(tuples: Codes, centre: Ints) -> int:
     """Index of the centre's tuple by bisection, or -1."""
     first, last = 0, tuples.shape[0] - 1
@@ -38,7 +38,7 @@ def _own_tuple(tuples: Codes, centre: Ints) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step_costs(interval: Bools, sizes: Ints, positions: Floats, unit: Floats, centre: Ints) -> Floats:
     """Cost, per attribute and code, of a region that holds the centre and this code."""
     costs = np.zeros(positions.shape)
@@ -51,7 +51,7 @@ def _step_costs(interval: Bools, sizes: Ints, positions: Floats, unit: Floats, c
     return costs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distances(tuples: Codes, costs: Floats) -> Floats:
     distance = np.empty(tuples.shape[0])
     for t in range(tuples.shape[0]):
@@ -62,13 +62,13 @@ def _distances(tuples: Codes, costs: Floats) -> Floats:
     return distance
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ranking(values: Floats) -> Ints:
     # The one sort of this module: each further kind and type costs a second of compilation.
     return np.argsort(values, kind="mergesort")
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _kth_distance(distance: Floats, counts: Ints, k: int) -> float:
     """Distance within which there are k rows, inf if there are fewer."""
     rows = 0
@@ -80,7 +80,7 @@ def _kth_distance(distance: Floats, counts: Ints, k: int) -> float:
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(distance: Floats, counts: Ints, longest: float, atleast: int, k: int) -> Ints:
     """Nearest tuples, at least `atleast` of them with at least k rows where they exist, in table order."""
     scale = (DISTANCE_BINS - 1) / longest if longest > 0.0 else 0.0
@@ -114,7 +114,7 @@ def _nearest(distance: Floats, counts: Ints, longest: float, atleast: int, k: in
     return near[kept]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _update_extra(
     extra: Floats,
     cells: Codes,
@@ -139,7 +139,7 @@ def _update_extra(
             extra[v] = unit if width > 1 else 2.0 * unit
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _greedy(
     cells: Codes,
     counts: Ints,
@@ -211,7 +211,7 @@ def _greedy(
             )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reachable(
     tuples: Codes, distance: Floats, limit: float, interval: Bools, centre: Ints, values: int, forbidden: Ints
 ) -> Ints:
@@ -246,7 +246,7 @@ class _Local(NamedTuple):
     settled: Ints  # (F,) last level at which the cell differs from the centre
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def search_order(interval: Bools, sizes: Ints, centre: Ints) -> Ints:
     """Attributes by number of choices, fewest first: the last level is solved in closed form."""
     q = interval.shape[0]
@@ -260,7 +260,7 @@ def search_order(interval: Bools, sizes: Ints, centre: Ints) -> Ints:
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _relevant(tuples: Codes, reach: Ints, interval: Bools, centre: Ints, forbidden: Ints, present: Bools) -> Ints:
     """Mark the values in reach; return the forbidden cells that some region over these values contains."""
     q = centre.shape[0]
@@ -288,7 +288,7 @@ def _relevant(tuples: Codes, reach: Ints, interval: Bools, centre: Ints, forbidd
     return relevant[:found]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _localise(
     tuples: Codes,
     counts: Ints,
@@ -351,7 +351,7 @@ def _localise(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _delocalise(
     p: _Local, low: Ints, high: Ints, chosen: Bools, interval: Bools, centre: Ints, values: int
 ) -> tuple[Ints, Ints, Bools]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 from countervail.protect.cfk.bounds import (
     GREEDY_TUPLES,
@@ -57,7 +57,7 @@ class _Frames(NamedTuple):
     chosen: Bools  # (q, W)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_frame(p: _Local) -> _Frames:
     q, n = p.codes.shape
     cells, values = p.forbidden.shape[0], p.names.shape[1]
@@ -85,7 +85,7 @@ def _first_frame(p: _Local) -> _Frames:
     return frames
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _histogram(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
     for v in range(p.sizes[level]):
         rows[v] = 0
@@ -94,7 +94,7 @@ def _histogram(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
         rows[p.codes[level, t]] += p.counts[t]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_interval(p: _Local, f: _Frames, level: int, k: int, rows: Ints) -> None:
     """Set every lower end to the first upper end that leaves k rows."""
     n = 0
@@ -119,7 +119,7 @@ def _open_interval(p: _Local, f: _Frames, level: int, k: int, rows: Ints) -> Non
             f.step[level, a] = n - 1 if a == 0 else n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_set(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
     n = 0
     for v in range(p.sizes[level]):
@@ -141,7 +141,7 @@ def _open_set(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
             f.step[level, i] = i + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cheapest_interval(p: _Local, f: _Frames, level: int) -> tuple[float, int]:
     """Cost of the cheapest interval not tried yet, and the index of its lower end (-1 if none is left)."""
     best, lower = np.inf, -1
@@ -154,7 +154,7 @@ def _cheapest_interval(p: _Local, f: _Frames, level: int) -> tuple[float, int]:
     return f.spent[level] + p.unit[level] * best if lower >= 0 else np.inf, lower
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _set_cost(p: _Local, f: _Frames, level: int) -> float:
     width = f.width[level]
     if width > f.n_value[level]:
@@ -163,7 +163,7 @@ def _set_cost(p: _Local, f: _Frames, level: int) -> float:
     return cost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _advance_set(f: _Frames, level: int, k: int) -> None:
     """Next choice of values with k rows: by size, then in the order of `value`; too wide a width if none is left."""
     step, rows, n, width = f.step[level], f.rows[level], f.n_value[level], f.width[level]
@@ -188,7 +188,7 @@ def _advance_set(f: _Frames, level: int, k: int) -> None:
     f.width[level] = n + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take(p: _Local, f: _Frames, level: int, k: int, limit: float) -> float:
     """Move to the next choice at this level; its cost so far, or inf if no choice below `limit` is left."""
     if p.interval[level]:
@@ -211,7 +211,7 @@ def _take(p: _Local, f: _Frames, level: int, k: int, limit: float) -> float:
     return np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _descend(p: _Local, f: _Frames, level: int, cost: float, k: int, limit: float, seen: Bools) -> bool:
     """Fill the next level for the choice made at this one; False if it cannot lead to a region below `limit`."""
     low, high, is_interval = f.low[level], f.high[level], p.interval[level]
@@ -252,7 +252,7 @@ def _descend(p: _Local, f: _Frames, level: int, cost: float, k: int, limit: floa
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_interval(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
     """Cheapest interval of the last level, if below `limit`: two pointers around the centre."""
     level = p.order.shape[0] - 1
@@ -282,7 +282,7 @@ def _close_interval(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> 
         inside += rows[low]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close_set(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
     """Smallest value set of the last level, if below `limit`: the commonest values first."""
     level = p.order.shape[0] - 1
@@ -309,14 +309,14 @@ def _close_set(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float
     return cost if cost < limit else np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
     if p.interval[p.order.shape[0] - 1]:
         return _close_interval(p, f, k, limit, rows)
     return _close_set(p, f, k, limit, rows)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open_bound(p: _Local, f: _Frames, level: int, k: int) -> float:
     """Lower bound over all choices not tried yet, at this level and those above."""
     bound = np.inf
@@ -329,7 +329,7 @@ def _open_bound(p: _Local, f: _Frames, level: int, k: int) -> float:
     return bound
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _search(p: _Local, k: int, upper: float, node_budget: int) -> tuple[float, Ints, Ints, Bools, int, float]:
     """Cheapest region below `upper` (cost inf: none found), nodes spent, lower bound on what was not tried."""
     f = _first_frame(p)
@@ -373,7 +373,7 @@ def _search(p: _Local, k: int, upper: float, node_budget: int) -> tuple[float, I
 LIMIT_SHARES = (0.25, 0.5, 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _incumbent(
     tuples: Codes,
     counts: Ints,
@@ -405,7 +405,7 @@ def _incumbent(
     return False, low, high, member
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _largest_cost(interval: Bools, sizes: Ints, positions: Floats, unit: Floats) -> float:
     cost = 0.0
     for j in range(interval.shape[0]):
@@ -414,7 +414,7 @@ def _largest_cost(interval: Bools, sizes: Ints, positions: Floats, unit: Floats)
     return cost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def smallest_region(
     tuples: Codes,
     counts: Ints,
@@ -480,7 +480,7 @@ def smallest_region(
     return cost, low, high, member, nodes, cost if bound >= upper - TOLERANCE else min(bound, cost)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def smallest_regions(
     tuples: Codes,
     counts: Ints,

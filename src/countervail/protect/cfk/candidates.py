@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
 from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
@@ -23,7 +23,7 @@ _CHUNK = 50_000  # rows of one model call
 _SAMPLE = 1_000
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_candidate(
     gap: Floats,
     x_numbers: Floats,

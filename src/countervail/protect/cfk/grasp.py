@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix
 from countervail.core.rng import generator
 from countervail.protect.cfk.region_search import RegionSearch, Solved
@@ -190,7 +190,7 @@ def _changed(space: Space, box: Boxes, j: int, values: Ints) -> Boxes:
     return Boxes(low, high, member)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gap(cell: Codes, interval: Bools, positions: Floats, scale: Floats, low: Ints, high: Ints, member: Bools) -> float:
     """Distance of a cell to a region: per interval the gap in ranges, per set 1 for a value that is not in it."""
     gap = 0.0
@@ -204,7 +204,7 @@ def _gap(cell: Codes, interval: Bools, positions: Floats, scale: Floats, low: In
     return gap
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pick(
     tuples: Codes,
     places: Ints,
@@ -246,7 +246,7 @@ def _pick(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grasp_construct(
     tuples: Codes,
     counts: Ints,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from countervail.core._kernels import kernel
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -27,7 +28,7 @@ class Items(NamedTuple):
     people: Ints  # (N,)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ones(word: np.uint64) -> int:
     """How many bits are set."""
     n = 0
@@ -37,7 +38,7 @@ def _ones(word: np.uint64) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ncp(p: Items, low: Floats, high: Floats, word: Words) -> float:
     """NCP of the region with these bounds and values."""
     total = 0.0
@@ -52,7 +53,7 @@ def _ncp(p: Items, low: Floats, high: Floats, word: Words) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take(p: Items, t: int, low: Floats, high: Floats, word: Words) -> None:
     """Widen the region to item `t`, in place."""
     for j in range(len(low)):
@@ -65,12 +66,12 @@ def _take(p: Items, t: int, low: Floats, high: Floats, word: Words) -> None:
         word[w] |= p.word[t, w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _empty(low: Floats, high: Floats, word: Words) -> None:
     low[:], high[:], word[:] = np.inf, -np.inf, np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _with(p: Items, t: int, low: Floats, high: Floats, word: Words) -> float:
     """NCP of the region after taking in item `t`."""
     total = 0.0
@@ -86,7 +87,7 @@ def _with(p: Items, t: int, low: Floats, high: Floats, word: Words) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def apart(p: Items, a: int, b: int) -> float:
     """NCP of the region around two items."""
     total = 0.0
@@ -100,7 +101,7 @@ def apart(p: Items, a: int, b: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _around(
     p: Items, items: Ints, group: Ints, g: int, skip: int, extra: int, low: Floats, high: Floats, word: Words
 ) -> float:
@@ -116,7 +117,7 @@ def _around(
     return _ncp(p, low, high, word) if held else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cluster(p: Items, items: Ints, start: int, k: int) -> tuple[Ints, int]:
     """Greedy k-member clustering: seeds far from the last group, then the cheapest item each time.
 
@@ -157,7 +158,7 @@ def cluster(p: Items, items: Ints, start: int, k: int) -> tuple[Ints, int]:
     return group, groups
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _place_rest(p: Items, items: Ints, group: Ints, groups: int) -> None:
     """Put the items that are left, too few for a group, where they cost least."""
     low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
@@ -176,7 +177,7 @@ def _place_rest(p: Items, items: Ints, group: Ints, groups: int) -> None:
         sizes[chosen] += p.people[items[a]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sizes(p: Items, items: Ints, group: Ints, groups: int) -> Ints:
     sizes = np.zeros(groups, np.int64)
     for a in range(len(items)):
@@ -185,7 +186,7 @@ def _sizes(p: Items, items: Ints, group: Ints, groups: int) -> Ints:
     return sizes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def total_cost(p: Items, items: Ints, group: Ints, groups: int) -> float:
     """People times NCP, added up over the groups."""
     low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
@@ -196,7 +197,7 @@ def total_cost(p: Items, items: Ints, group: Ints, groups: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _hull(p: Items, members: Ints, n: int, skip: int, extra: int, low: Floats, high: Floats, word: Words) -> float:
     """NCP of the region around `members[:n]` without item `skip` and with item `extra` (-1: none)."""
     _empty(low, high, word)
@@ -210,7 +211,7 @@ def _hull(p: Items, members: Ints, n: int, skip: int, extra: int, low: Floats, h
     return _ncp(p, low, high, word) if held else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _exchange(members: Ints, n: int, leaves: int, comes: int) -> int:
     """Replace one item of a list by another (-1: none), in place; its new length."""
     for a in range(n):
@@ -224,7 +225,7 @@ def _exchange(members: Ints, n: int, leaves: int, comes: int) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def polish(p: Items, items: Ints, group: Ints, groups: int, k: int) -> None:
     """Moves and swaps between groups, in place, while the total falls."""
     low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
@@ -271,7 +272,7 @@ def polish(p: Items, items: Ints, group: Ints, groups: int, k: int) -> None:
                     cost[g], cost[h], improved, alone = here, there, True, np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def neighbours(p: Items, n: int) -> Ints:
     """The `n` nearest other items of each item, nearest first."""
     total = len(p.people)
@@ -284,7 +285,7 @@ def neighbours(p: Items, n: int) -> Ints:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def improve(p: Items, group: Ints, near: Ints, draws: Floats, k: int, together: int, patience: int) -> None:
     """Take a few neighbouring groups apart, cluster them anew, keep what is cheaper; in place, once per draw.
 
@@ -316,7 +317,7 @@ def improve(p: Items, group: Ints, near: Ints, draws: Floats, k: int, together: 
             free += max(groups - many, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _crowd(group: Ints, first: int, near: Ints, chosen: Ints) -> int:
     """The groups of an item and of its nearest items; how many were found."""
     chosen[0], many = group[first], 1
@@ -332,7 +333,7 @@ def _crowd(group: Ints, first: int, near: Ints, chosen: Ints) -> int:
     return many
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _those(group: Ints, chosen: Ints, many: int) -> tuple[Ints, Ints]:
     """The items of some groups, and which of these groups each is in."""
     items, which, n = np.empty(len(group), np.int64), np.empty(len(group), np.int64), 0

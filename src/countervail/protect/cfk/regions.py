@@ -20,14 +20,14 @@ rows are each within C of c.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 
 TOLERANCE = 1e-12
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _inside(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools) -> bool:
     for j in range(cell.shape[0]):
         v = cell[j]
@@ -39,7 +39,7 @@ def _inside(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools) 
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_inside(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: Ints, member: Bools) -> int:
     """Number of training rows inside one region."""
     rows = 0
@@ -49,7 +49,7 @@ def count_inside(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: 
     return rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def region_cost(
     interval: Bools, sizes: Ints, positions: Floats, unit: Floats, low: Ints, high: Ints, member: Bools
 ) -> float:
@@ -67,7 +67,7 @@ def region_cost(
     return cost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _point_region(centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
     member = np.zeros((centre.shape[0], values), np.bool_)
     for j in range(centre.shape[0]):
@@ -75,7 +75,7 @@ def _point_region(centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
     return centre.copy(), centre.copy(), member
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widen(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, width: Ints) -> None:
     for j in range(cell.shape[0]):
         v = np.int64(cell[j])
@@ -87,7 +87,7 @@ def _widen(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, w
             width[j] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill_intervals(interval: Bools, low: Ints, high: Ints, member: Bools) -> None:
     for j in range(interval.shape[0]):
         if interval[j]:
@@ -95,7 +95,7 @@ def _fill_intervals(interval: Bools, low: Ints, high: Ints, member: Bools) -> No
                 member[j, v] = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widening_forbidden(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, forbidden: Ints) -> bool:
     """Whether the region widened to hold `cell` contains a forbidden cell."""
     for f in range(forbidden.shape[0]):

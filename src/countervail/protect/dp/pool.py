@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Literal, Self
 
 import numpy as np
-from numba import njit
 
+from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Ints
 from countervail.core.rng import Words
 from countervail.protect.dp.grid import Grid
@@ -91,7 +91,7 @@ class Pool:
         return np.maximum(noisy, 0), noisy >= 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest_kernel(records: Codes, classes: Ints, wanted: Bools, distances: Ints, k: int) -> Ints:
     """Positions of the `k` nearest records of a wanted class; -1 where there are fewer.
 

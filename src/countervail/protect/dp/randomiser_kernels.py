@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from countervail.core._kernels import kernel
 
 I = NDArray[np.int64]  # noqa: E741
 W = NDArray[np.uint64]
 B = NDArray[np.bool_]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def randomise(codes: I, words: W, sizes: I, windows: I, high: I, low: I, out: I, open_: B) -> int:
     """Draw a new code where `open_`; a word beyond the total weight leaves its cell open. How many are open now."""
     rows, d = codes.shape
@@ -36,7 +37,7 @@ def randomise(codes: I, words: W, sizes: I, windows: I, high: I, low: I, out: I,
     return left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose(words: W, n: int, out: I, open_: B) -> int:
     """The first draws of a shuffle of 0..n-1, one row at a time; a row with a word out of reach stays open."""
     rows, picks = words.shape

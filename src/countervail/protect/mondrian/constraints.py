@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, cast
 
-import numba
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core._kernels import kernel as kernel
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, value_ranks
@@ -34,14 +34,6 @@ FAILS_T: Final = 3
 
 # Sums of logarithms and shares differ in the last digits between orders of summation; exact ties must pass.
 _SLACK: Final = 1e-12
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def kernel(function: F) -> F:
-    """Compile with the project's settings and keep the signature for the type checker."""
-    return cast(F, numba.njit(cache=True, nogil=True)(function))
-
 
 Hierarchies = Mapping[str, Hierarchy | str | Path] | str | Path | None
 

@@ -102,7 +102,7 @@ class InlineDP(PublishedExplainer):
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
         super()._learn(table, model, rng)
         nice = self.explainer_
-        self.nearest_ = Neighbours(nice.heom_, nice.rows_, nice.decision_.train, nice._eligible(), distinct=False)
+        self.nearest_ = Neighbours(nice.heom_, nice.rows_, nice.decision_.train, nice.eligible(), distinct=False)
 
     def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
         first, place = distinct_rows(asked.x)
