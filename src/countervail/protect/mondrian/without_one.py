@@ -80,16 +80,17 @@ class WithoutEach:
         leaves = make_leaves(n + 1, data, len(self.values), groups=self.group_labels)
         widest = int(data.sizes[data.kind != ORDERED].max(initial=2)) if self.basic else 1
         work, low, high = None, *first_ranges(kinds.codes, data)
+        basic = True if self.basic else None
         if not self.basic:
             work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
             low = high = np.zeros((1, 0), np.int32)
         lows, highs = np.empty((widest, low.shape[1]), np.int32), np.empty((widest, low.shape[1]), np.int32)
-        end = 0
+        end, gain = 0, self.gain and not self.basic
         for p in range(int(part.max()) + 1):
             rows, start = np.flatnonzero(part == p).astype(np.int32), end
             end = explore(
-                start, rows, asked[rows], low[0], high[0], kinds, data, rules, self.gain, work, lows, highs, leaves,
-                without_person,
+                start, rows, asked[rows], low[0], high[0], kinds, data, rules, gain, work, basic, lows, highs,
+                leaves, without_person,
             )  # fmt: skip
             others = np.flatnonzero(asked & (part != p)).astype(np.int32)
             add_leaves(start, end, others, kinds, data, leaves, without_person)

@@ -5,8 +5,9 @@ what would be done there without them; those with the same answer share the cut,
 asked again in its parts. A part that a person is not in is as it would be without them. All answers are the partition
 kernels' own: people are asked together only where the kernels cannot tell them apart.
 
-A node is its distinct rows and, alongside, which of them are asked. `work` is None for basic Mondrian: the compiler
-then leaves the other branch out.
+A node is its distinct rows and, alongside, which of them are asked. `work` is None for basic Mondrian, `basic` for all
+others: the compiler leaves out what is None. Every function that reaches the partition kernels is compiled with them
+once more, and once more for every literal that it is called with: hence few of them, and np.int64 and np.bool_.
 """
 
 from typing import Final, NamedTuple
@@ -165,6 +166,7 @@ def _cut(
     rules: Rules,
     gain: bool,
     work: Work | None,
+    basic: bool | None,
     side: Ints,
     lows: Ints,
     highs: Ints,
@@ -177,23 +179,22 @@ def _cut(
     m, q = rows.shape[0], kinds.codes.shape[1]
     gone = skip if skip >= 0 and kinds.counts[rows[skip]] == 1 else -1
     size = m - 1 if gone >= 0 else m
-    shape = (size, q) if work is None else (q, size)
-    codes, counts, secret = np.empty(shape, np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
+    codes, counts, secret = np.empty((size, q), np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
     at = 0
     for r in range(m):
         if r != gone:
             for j in range(q):
-                if work is None:
-                    codes[at, j] = kinds.codes[rows[r], j]
-                else:
-                    codes[j, at] = kinds.codes[rows[r], j]
+                codes[at, j] = kinds.codes[rows[r], j]
             counts[at], secret[at] = kinds.counts[rows[r]] - (r == skip), kinds.secret[rows[r]]
             at += 1
     part = np.empty(size, np.int32)
-    if work is None:
+    n, j = 0, 0
+    if basic is not None:
         n, tree = grow_basic(codes, counts, secret, data, rules, part, once, lows, highs, tried)
-    else:
-        n, tree = grow_tree(codes, counts, secret, data, rules, gain, work, part, once)
+        j = tree.attribute[0]
+    if work is not None:
+        n, cut_tree = grow_tree(codes.T.copy(), counts, secret, data, rules, gain, work, part, once)
+        j = cut_tree.attribute[0]
     at = 0
     for r in range(m):
         side[r] = 0
@@ -201,7 +202,6 @@ def _cut(
             side[r] = part[at]
             at += 1
     if gone >= 0 and once and n > 1:
-        j = tree.attribute[0]
         for r in range(m):
             if r != gone and kinds.codes[rows[r], j] == kinds.codes[rows[gone], j]:
                 side[gone] = side[r]
@@ -221,14 +221,14 @@ def _grow_leaves(
     rules: Rules,
     gain: bool,
     work: Work | None,
+    basic: bool | None,
     leaves: Leaves,
 ) -> int:
     """Cut rows all the way, without one person of row `skip`, and write the leaves down from `at` on: where they end."""
     m = rows.shape[0]
     side, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
-    n = _cut(
-        rows, skip, False, kinds, data, rules, gain, work, side, low.reshape((1, -1)), high.reshape((1, -1)), tried
-    )
+    lows, highs = low.copy().reshape((1, -1)), high.copy().reshape((1, -1))
+    n = _cut(rows, skip, np.bool_(False), kinds, data, rules, gain, work, basic, side, lows, highs, tried)
     if skip >= 0 and kinds.counts[rows[skip]] == 1:
         side[skip] = -1
     start, order = np.zeros(n + 2, np.int64), np.empty(m, np.int32)
@@ -246,7 +246,7 @@ def _grow_leaves(
             if r == skip:
                 left_out = place + 1
     for c in range(n):
-        _write_leaf(at + c, order[start[c] : start[c + 1]], left_out - 1 - start[c], kinds, data, leaves)
+        _write_leaf(at + c, order[start[c] : start[c + 1]], np.int64(left_out - 1 - start[c]), kinds, data, leaves)
     return at + n
 
 
@@ -310,65 +310,77 @@ def _settle(cuts: Ints, n: int, first: int, gone: int) -> int:
 def _compare(
     rows: Ints,
     asked: Flags,
+    low: Ints,
+    high: Ints,
+    tried: Flags,
     kinds: Kinds,
     data: Attributes,
     rules: Rules,
     gain: bool,
     work: Work | None,
+    basic: bool | None,
+    lows: Ints,
+    highs: Ints,
     cuts: Ints,
-    answer: Ints,
+    answer: Longs,
 ) -> int:
     """Answer those without whom every attribute is cut as before and every half keeps its extents; the number of cuts.
 
     The cut of one attribute depends on a person's value there and the sensitive one: those who share both are asked
     as one. Of the cuts that nobody changed, span takes the same as before, gain the one whose halves lose least.
     """
-    m, q, n_secret = rows.shape[0], kinds.codes.shape[1], rules.share.shape[0]
-    if gain and data.tree_loss and (data.tree_of >= 0).any():
-        return 1
+    m, q, n_secret, width = rows.shape[0], kinds.codes.shape[1], rules.share.shape[0], low.shape[0]
+    first = 2 + 4 * width
     pair, n_pairs = np.empty((q, m), np.int32), np.zeros(q, np.int64)
     slot = np.full(data.sizes.max() * n_secret, -1, np.int32)
     for j in range(q):
-        n_pairs[j] = _pairs(rows, j, n_secret, kinds, slot, pair[j])
+        n_pairs[j] = _pairs(rows, j, n_secret, kinds, slot, pair[j]) if tried[j] else 0
     if n_pairs.sum() > asked.sum():
         return 1
     n, number = 1, np.full(q, -1, np.int64)
     unsure, losses, whole = np.zeros(m, np.bool_), np.zeros((q, 2)), np.zeros(q)
-    held, nothing, tried = np.zeros((2, data.sizes.max()), np.int64), np.empty((1, 0), np.int32), np.empty(0, np.bool_)
+    held, anything = np.zeros((2, data.sizes.max()), np.int64), np.empty(q, np.bool_)
     for j in range(q):
         size = n_pairs[j]
         codes, counts, secret = np.zeros((size, q), np.int32), np.zeros(size, np.int64), np.zeros(size, np.int32)
-        for r in range(m):
+        for r in range(m if size > 0 else 0):
             p = pair[j, r]
             codes[p, j], secret[p] = kinds.codes[rows[r], j], kinds.secret[rows[r]]
             counts[p] += kinds.counts[rows[r]]
-        alike = Kinds(codes, counts, secret, secret)
-        these, before, after = np.arange(size).astype(np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-        parts = _cut(these, -1, True, alike, data, rules, gain, work, before, nothing, nothing, tried)
+        alike, these = Kinds(codes, counts, secret, secret), np.arange(size).astype(np.int32)
+        lines = np.zeros((2, 5 + size), np.int32)  # with everybody, and without one
         changed = np.zeros(size, np.bool_)
-        for p in range(size):
-            found = _cut(these, p, True, alike, data, rules, gain, work, after, nothing, nothing, tried)
-            changed[p] = found != parts
-            for o in range(size):
-                changed[p] |= after[o] != before[o] and (o != p or counts[p] > 1)
-        for r in range(m):
+        for p in range(-1, size if size > 0 else -1):
+            line = lines[0 if p < 0 else 1]
+            if width > 0:
+                lows[0], highs[0] = 0, 0
+                lows[0, j], highs[0, j] = low[j], high[j]
+            parts = _cut(
+                these, p, np.bool_(True), alike, data, rules, gain, work, basic, line[5:], lows, highs, anything
+            )  # fmt: skip
+            line[0] = parts
+            if width > 0:
+                line[1], line[2], line[3], line[4] = lows[0, j], highs[0, j], lows[parts - 1, j], highs[parts - 1, j]
+            for a in range(5 + size if p >= 0 else 0):
+                changed[p] |= lines[0, a] != line[a] and (a != 5 + p or counts[p] > 1)
+        for r in range(m if size > 0 else 0):
             unsure[r] |= changed[pair[j, r]]
-        if gain and parts > 1:
-            cuts[n, 0] = parts
+        if gain and lines[0, 0] > 1:
+            cuts[n, 0] = 2
             for r in range(m):
-                cuts[n, 2 + r] = before[pair[j, r]]
-            _extents(rows, cuts[n, 2:], kinds, data, held, unsure, losses[j])
+                cuts[n, first + r] = lines[0, 5 + pair[j, r]]
+            _extents(rows, cuts[n, first:], kinds, data, held, unsure, losses[j])
             for r in range(m):
-                whole[j] += kinds.counts[rows[r]] * losses[j, cuts[n, 2 + r]]
-            number[j] = _settle(cuts, n, 2, -2)
+                whole[j] += kinds.counts[rows[r]] * losses[j, cuts[n, first + r]]
+            number[j] = _settle(cuts, n, first, np.int64(-first))
             n = max(n, number[j] + 1)
-    if not gain:
+    if not gain and width == 0:
         _extents(rows, np.zeros(m, np.int32), kinds, data, held, unsure, losses[0])
     for r in range(m):
         best, least, second = 0, np.inf, np.inf
         for j in range(q):
             if number[j] >= 0:
-                loss = whole[j] - losses[j, cuts[number[j], 2 + r]]
+                loss = whole[j] - losses[j, cuts[number[j], first + r]]
                 if loss < least:
                     best, least, second = number[j], loss, least
                 elif number[j] != best:
@@ -377,6 +389,8 @@ def _compare(
         if not unsure[r] and (n == 1 or second - least > 1e-9 * (1.0 + least)):
             answer[r] = best
     return n
+
+
 @kernel
 def _ask(
     rows: Ints,
@@ -388,9 +402,10 @@ def _ask(
     rules: Rules,
     gain: bool,
     work: Work | None,
+    basic: bool | None,
     lows: Ints,
     highs: Ints,
-    answer: Ints,
+    answer: Longs,
 ) -> Ints:
     """What is done with a node, and would be without each person: `answer` gets a number of the cuts returned.
 
@@ -398,59 +413,46 @@ def _ask(
     first and the last part take over (basic Mondrian), and the part of each row.
     """
     m, q, width = rows.shape[0], kinds.codes.shape[1], low.shape[0]
-    first, total, n, n_told = 2 + 4 * width, 0, 0, 0
+    first, total, n = 2 + 4 * width, 0, 0
     cuts = np.ones((q + 3, first + m), np.int32)
-    answer[:] = 0
+    tried = np.ones(q, np.bool_)
     for r in range(m):
         total += kinds.counts[rows[r]]
     if total < 2 * rules.k:
         return cuts[:1]
-    tried = np.empty((m + 1, q), np.bool_)  # line by line what was looked at for those who were told something
-    told = np.empty(m + 1, np.int32)
-    plain = rules.diversity == 0
     for r in range(-1, m):
         if r >= 0 and (not asked[r] or answer[r] >= 0):
             continue
-        v = -1
-        for t in range(n_told if plain or work is None else 0):
-            same = plain or kinds.secret[rows[told[t]]] == kinds.secret[rows[r]]
-            for j in range(q):
-                same &= not tried[t, j] or kinds.codes[rows[told[t]], j] == kinds.codes[rows[r], j]
-            if same:
-                v = answer[told[t]]
-                break
-        if v < 0:
-            if n == cuts.shape[0]:
-                more = np.ones((2 * n, cuts.shape[1]), np.int32)
-                more[:n] = cuts
-                cuts = more
-            tried[n_told] = work is not None
-            lows[0], highs[0] = low, high
-            side = cuts[n, first:]
-            parts = _cut(rows, r, True, kinds, data, rules, gain, work, side, lows, highs, tried[n_told])
-            cuts[n, 0], cuts[n, 1] = parts, r
-            for j in range(width):
-                cuts[n, 2 + j], cuts[n, 2 + width + j] = lows[0, j], lows[parts - 1, j]
-                cuts[n, 2 + 2 * width + j], cuts[n, 2 + 3 * width + j] = highs[0, j], highs[parts - 1, j]
-            alone = r >= 0 and kinds.counts[rows[r]] == 1
-            v = _settle(cuts, n, first, r if alone else -first)
-            n = max(n, v + 1)
-            if r >= 0:
-                told[n_told] = r
-                n_told += 1
+        if n == cuts.shape[0]:
+            more = np.ones((2 * n, cuts.shape[1]), np.int32)
+            more[:n] = cuts
+            cuts = more
+        if width > 0:
+            lows[0], highs[0], tried[:] = low, high, False
+        parts = _cut(
+            rows, r, np.bool_(True), kinds, data, rules, gain, work, basic, cuts[n, first:], lows, highs, tried
+        )  # fmt: skip
+        cuts[n, 0], cuts[n, 1] = parts, r
+        for j in range(width):
+            cuts[n, 2 + j], cuts[n, 2 + width + j] = lows[0, j], lows[parts - 1, j]
+            cuts[n, 2 + 2 * width + j], cuts[n, 2 + 3 * width + j] = highs[0, j], highs[parts - 1, j]
+        gone = r if r >= 0 and kinds.counts[rows[r]] == 1 else -first
+        v = _settle(cuts, n, first, gone)
+        n = max(n, v + 1)
         if r >= 0:
             answer[r] = v
-            continue
-        if total - 1 < 2 * rules.k:
+        elif total - 1 < 2 * rules.k:
             # Nothing is cut without one of them.
-            if cuts[0, 0] > 1:
-                answer[:] = 1
-                n = 2
             cuts[1, 0] = 1
-            break
-        answer[:] = -1
-        if work is not None and m > _FEW:
-            n = _compare(rows, asked, kinds, data, rules, gain, work, cuts, answer)
+            answer[:] = cuts[0, 0] > 1
+            return cuts[:2]
+        else:
+            answer[:] = -1
+            taxonomy = gain and data.tree_loss and (data.tree_of >= 0).any()
+            if not taxonomy:
+                n = _compare(
+                    rows, asked, low, high, tried, kinds, data, rules, gain, work, basic, lows, highs, cuts, answer
+                )  # fmt: skip
     return cuts[:n]
 
 
@@ -466,6 +468,7 @@ def explore(
     rules: Rules,
     gain: bool,
     work: Work | None,
+    basic: bool | None,
     lows: Ints,
     highs: Ints,
     leaves: Leaves,
@@ -475,44 +478,41 @@ def explore(
 
     Returns where the leaves end. `low` and `high` are the ranges that a node of basic Mondrian takes over.
     """
-    m = rows.shape[0]
-    answer = np.zeros(m, np.int32)
-    if m <= _FEW:
-        for r in range(m):
-            if asked[r]:
-                end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, leaves)
-                add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
-    if m <= _FEW or not asked.any():
-        return _grow_leaves(at, rows, -1, low, high, kinds, data, rules, gain, work, leaves)
-    cuts = _ask(rows, asked, low, high, kinds, data, rules, gain, work, lows, highs, answer)
+    m, answer = rows.shape[0], np.zeros(rows.shape[0], np.int64)
+    cuts = np.ones((1, m), np.int32)
+    few = m <= _FEW or not asked.any()
+    if not few:
+        cuts = _ask(rows, asked, low, high, kinds, data, rules, gain, work, basic, lows, highs, answer)
     # Others first: leaves that are written down are never more than rows, and these are not needed for long.
     for v in range(cuts.shape[0] - 1, -1, -1):
-        n_parts = cuts[v, 0]
-        mine = np.flatnonzero(asked & (answer == v))
-        if n_parts == 1 or (v > 0 and mine.shape[0] == 1):
-            for r in mine:
-                end = at + 1
-                if n_parts == 1:
+        n_parts, mine = cuts[v, 0], np.flatnonzero(asked & (answer == v))
+        if few or n_parts == 1 or (v > 0 and mine.shape[0] == 1):
+            for i in range(mine.shape[0] + (v == 0)):
+                r, end = mine[i] if i < mine.shape[0] else np.int64(-1), at + 1
+                if n_parts == 1 and not few:
                     _write_leaf(at, rows, r, kinds, data, leaves)
                 else:
-                    end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, leaves)
-                add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
+                    end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, basic, leaves)
+                if r >= 0:
+                    add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
             if v == 0:
-                _write_leaf(at, rows, -1, kinds, data, leaves)
-                return at + 1
+                at = end
             continue
         side = cuts[v, cuts.shape[1] - m :]
         below, above = np.empty((n_parts, low.shape[0]), np.int32), np.empty((n_parts, low.shape[0]), np.int32)
-        if work is None:
+        if low.shape[0] > 0:
             lows[0], highs[0] = low, high
-            again, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
-            _cut(rows, cuts[v, 1], True, kinds, data, rules, gain, work, again, lows, highs, tried)
+            again, tried, asker = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_), np.int64(cuts[v, 1])
+            _cut(
+                rows, asker, np.bool_(True), kinds, data, rules, gain, work, basic, again, lows, highs, tried
+            )  # fmt: skip
             below[:], above[:] = lows[:n_parts], highs[:n_parts]
         for c in range(n_parts):
             inside, others = np.flatnonzero(side == c), mine[side[mine] != c]
             theirs = asked[inside] & (answer[inside] == v)
             end = explore(
-                at, rows[inside], theirs, below[c], above[c], kinds, data, rules, gain, work, lows, highs, leaves, out
+                at, rows[inside], theirs, below[c], above[c], kinds, data, rules, gain, work, basic, lows, highs,
+                leaves, out,
             )  # fmt: skip
             add_leaves(at, end, rows[others], kinds, data, leaves, out)
             if v == 0:
