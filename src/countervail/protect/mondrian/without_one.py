@@ -17,7 +17,7 @@ from countervail.protect.mondrian.columns import Quasi
 from countervail.protect.mondrian.constraints import FITS, ORDERED, Attributes, Ints, Rules, fits, make_work
 from countervail.protect.mondrian.profiles import first_ranges
 from countervail.protect.mondrian.route import deduplicate
-from countervail.protect.mondrian.without_one_kernels import Kinds, add_leaves, explore, make_leaves
+from countervail.protect.mondrian.without_one_kernels import Kinds, Task, add_leaves, explore, make_leaves
 
 Refit = Callable[[Table], tuple[Regions, Ints]]  # the regions and each row's, of a run on another table
 
@@ -80,18 +80,15 @@ class WithoutEach:
         leaves = make_leaves(n + 1, data, len(self.values), groups=self.group_labels)
         widest = int(data.sizes[data.kind != ORDERED].max(initial=2)) if self.basic else 1
         work, low, high = None, *first_ranges(kinds.codes, data)
-        basic = True if self.basic else None
         if not self.basic:
             work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
             low = high = np.zeros((1, 0), np.int32)
         lows, highs = np.empty((widest, low.shape[1]), np.int32), np.empty((widest, low.shape[1]), np.int32)
-        end, gain = 0, self.gain and not self.basic
+        task = Task(data, rules, self.gain and not self.basic, work, True if self.basic else None, lows, highs)
+        end = 0
         for p in range(int(part.max()) + 1):
             rows, start = np.flatnonzero(part == p).astype(np.int32), end
-            end = explore(
-                start, rows, asked[rows], low[0], high[0], kinds, data, rules, gain, work, basic, lows, highs,
-                leaves, without_person,
-            )  # fmt: skip
+            end = explore(start, rows, asked[rows], low[0], high[0], kinds, task, leaves, without_person)
             others = np.flatnonzero(asked & (part != p)).astype(np.int32)
             add_leaves(start, end, others, kinds, data, leaves, without_person)
         add_leaves(0, end, np.flatnonzero(asked).astype(np.int32), kinds, data, leaves, with_person)

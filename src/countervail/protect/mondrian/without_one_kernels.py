@@ -30,7 +30,6 @@ from countervail.protect.mondrian.grow import grow_tree
 from countervail.protect.mondrian.loss import climb, ordered_loss
 from countervail.protect.mondrian.profiles import grow_basic
 
-
 # Nodes of so few rows are grown anew without each person.
 _FEW: Final = 16
 
@@ -44,8 +43,20 @@ class Kinds(NamedTuple):
     place: Ints
 
 
+class Task(NamedTuple):
+    """How rows are cut; `lows` and `highs` are scratch space for the ranges that parts take over (basic Mondrian)."""
+
+    data: Attributes
+    rules: Rules
+    gain: bool
+    work: Work | None
+    basic: bool | None
+    lows: Ints
+    highs: Ints
+
+
 class Leaves(NamedTuple):
-    """What leaves say: ranges, sets (bits; of an ordered attribute only whether values are missing), people by value."""
+    """What leaves say: ranges, sets (bits; of an ordered attribute only whether values are missing), and who is in."""
 
     low: Ints
     high: Ints
@@ -158,20 +169,9 @@ def add_leaves(start: int, stop: int, who: Ints, kinds: Kinds, data: Attributes,
 
 @kernel
 def _cut(
-    rows: Ints,
-    skip: int,
-    once: bool,
-    kinds: Kinds,
-    data: Attributes,
-    rules: Rules,
-    gain: bool,
-    work: Work | None,
-    basic: bool | None,
-    side: Ints,
-    lows: Ints,
-    highs: Ints,
+    rows: Ints, skip: int, once: bool, kinds: Kinds, task: Task, work: Work | None, basic: bool | None, side: Ints,
     tried: Flags,
-) -> int:
+) -> int:  # fmt: skip
     """Cut rows, once or all the way, without one person of row `skip`: the number of parts, and the part of each row.
 
     A row that goes with its only person is put to those of equal value, so that others can share the answer.
@@ -190,10 +190,14 @@ def _cut(
     part = np.empty(size, np.int32)
     n, j = 0, 0
     if basic is not None:
-        n, tree = grow_basic(codes, counts, secret, data, rules, part, once, lows, highs, tried)
+        n, tree = grow_basic(
+            codes, counts, secret, task.data, task.rules, part, once, task.lows, task.highs, tried
+        )  # fmt: skip
         j = tree.attribute[0]
     if work is not None:
-        n, cut_tree = grow_tree(codes.T.copy(), counts, secret, data, rules, gain, work, part, once)
+        n, cut_tree = grow_tree(
+            codes.T.copy(), counts, secret, task.data, task.rules, task.gain, work, part, once
+        )  # fmt: skip
         j = cut_tree.attribute[0]
     at = 0
     for r in range(m):
@@ -210,25 +214,11 @@ def _cut(
 
 
 @kernel
-def _grow_leaves(
-    at: int,
-    rows: Ints,
-    skip: int,
-    low: Ints,
-    high: Ints,
-    kinds: Kinds,
-    data: Attributes,
-    rules: Rules,
-    gain: bool,
-    work: Work | None,
-    basic: bool | None,
-    leaves: Leaves,
-) -> int:
-    """Cut rows all the way, without one person of row `skip`, and write the leaves down from `at` on: where they end."""
+def _write_leaves(
+    at: int, rows: Ints, skip: int, side: Ints, n: int, kinds: Kinds, data: Attributes, leaves: Leaves
+) -> None:
+    """All n leaves of rows that were cut all the way without one person of row `skip`, from `at` on."""
     m = rows.shape[0]
-    side, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
-    lows, highs = low.copy().reshape((1, -1)), high.copy().reshape((1, -1))
-    n = _cut(rows, skip, np.bool_(False), kinds, data, rules, gain, work, basic, side, lows, highs, tried)
     if skip >= 0 and kinds.counts[rows[skip]] == 1:
         side[skip] = -1
     start, order = np.zeros(n + 2, np.int64), np.empty(m, np.int32)
@@ -247,7 +237,6 @@ def _grow_leaves(
                 left_out = place + 1
     for c in range(n):
         _write_leaf(at + c, order[start[c] : start[c + 1]], np.int64(left_out - 1 - start[c]), kinds, data, leaves)
-    return at + n
 
 
 @kernel
@@ -268,9 +257,7 @@ def _pairs(rows: Ints, j: int, n_secret: int, kinds: Kinds, slot: Ints, pair: In
 
 
 @kernel
-def _extents(
-    rows: Ints, side: Ints, kinds: Kinds, data: Attributes, held: Longs, unsure: Flags, loss: Floats
-) -> None:
+def _extents(rows: Ints, side: Ints, kinds: Kinds, data: Attributes, held: Longs, unsure: Flags, loss: Floats) -> None:
     """What both halves of a cut lose; those who alone keep an extent as it is become `unsure`."""
     low, high, distinct = np.empty(2, np.int64), np.empty(2, np.int64), np.empty(2, np.int64)
     for j in range(kinds.codes.shape[1]):
@@ -294,7 +281,7 @@ def _extents(
 
 @kernel
 def _settle(cuts: Ints, n: int, first: int, gone: int) -> int:
-    """The number of the cut that says the same as the last, number n, but for a row that is gone; n if there is none."""
+    """The number of a cut that says the same as cut n, the last, but for a row that is gone; n if there is none."""
     for v in range(n):
         same = cuts[v, 0] == cuts[n, 0]
         a = 2
@@ -308,28 +295,15 @@ def _settle(cuts: Ints, n: int, first: int, gone: int) -> int:
 
 @kernel
 def _compare(
-    rows: Ints,
-    asked: Flags,
-    low: Ints,
-    high: Ints,
-    tried: Flags,
-    kinds: Kinds,
-    data: Attributes,
-    rules: Rules,
-    gain: bool,
-    work: Work | None,
-    basic: bool | None,
-    lows: Ints,
-    highs: Ints,
-    cuts: Ints,
-    answer: Longs,
+    rows: Ints, asked: Flags, low: Ints, high: Ints, tried: Flags, kinds: Kinds, task: Task, cuts: Ints, answer: Longs
 ) -> int:
     """Answer those without whom every attribute is cut as before and every half keeps its extents; the number of cuts.
 
     The cut of one attribute depends on a person's value there and the sensitive one: those who share both are asked
     as one. Of the cuts that nobody changed, span takes the same as before, gain the one whose halves lose least.
     """
-    m, q, n_secret, width = rows.shape[0], kinds.codes.shape[1], rules.share.shape[0], low.shape[0]
+    data, gain, lows, highs = task.data, task.gain, task.lows, task.highs
+    m, q, n_secret, width = rows.shape[0], kinds.codes.shape[1], task.rules.share.shape[0], low.shape[0]
     first = 2 + 4 * width
     pair, n_pairs = np.empty((q, m), np.int32), np.zeros(q, np.int64)
     slot = np.full(data.sizes.max() * n_secret, -1, np.int32)
@@ -355,9 +329,7 @@ def _compare(
             if width > 0:
                 lows[0], highs[0] = 0, 0
                 lows[0, j], highs[0, j] = low[j], high[j]
-            parts = _cut(
-                these, p, np.bool_(True), alike, data, rules, gain, work, basic, line[5:], lows, highs, anything
-            )  # fmt: skip
+            parts = _cut(these, p, np.bool_(True), alike, task, task.work, task.basic, line[5:], anything)
             line[0] = parts
             if width > 0:
                 line[1], line[2], line[3], line[4] = lows[0, j], highs[0, j], lows[parts - 1, j], highs[parts - 1, j]
@@ -392,33 +364,20 @@ def _compare(
 
 
 @kernel
-def _ask(
-    rows: Ints,
-    asked: Flags,
-    low: Ints,
-    high: Ints,
-    kinds: Kinds,
-    data: Attributes,
-    rules: Rules,
-    gain: bool,
-    work: Work | None,
-    basic: bool | None,
-    lows: Ints,
-    highs: Ints,
-    answer: Longs,
-) -> Ints:
+def _ask(rows: Ints, asked: Flags, low: Ints, high: Ints, kinds: Kinds, task: Task, answer: Longs) -> Ints:
     """What is done with a node, and would be without each person: `answer` gets a number of the cuts returned.
 
     Cut 0 is that with everybody. A cut is the number of its parts (1: a leaf), who asked for it, the ranges that the
     first and the last part take over (basic Mondrian), and the part of each row.
     """
+    data, lows, highs, k = task.data, task.lows, task.highs, task.rules.k
     m, q, width = rows.shape[0], kinds.codes.shape[1], low.shape[0]
     first, total, n = 2 + 4 * width, 0, 0
     cuts = np.ones((q + 3, first + m), np.int32)
     tried = np.ones(q, np.bool_)
     for r in range(m):
         total += kinds.counts[rows[r]]
-    if total < 2 * rules.k:
+    if total < 2 * k:
         return cuts[:1]
     for r in range(-1, m):
         if r >= 0 and (not asked[r] or answer[r] >= 0):
@@ -429,9 +388,7 @@ def _ask(
             cuts = more
         if width > 0:
             lows[0], highs[0], tried[:] = low, high, False
-        parts = _cut(
-            rows, r, np.bool_(True), kinds, data, rules, gain, work, basic, cuts[n, first:], lows, highs, tried
-        )  # fmt: skip
+        parts = _cut(rows, r, np.bool_(True), kinds, task, task.work, task.basic, cuts[n, first:], tried)
         cuts[n, 0], cuts[n, 1] = parts, r
         for j in range(width):
             cuts[n, 2 + j], cuts[n, 2 + width + j] = lows[0, j], lows[parts - 1, j]
@@ -441,48 +398,32 @@ def _ask(
         n = max(n, v + 1)
         if r >= 0:
             answer[r] = v
-        elif total - 1 < 2 * rules.k:
+        elif total - 1 < 2 * k:
             # Nothing is cut without one of them.
             cuts[1, 0] = 1
             answer[:] = cuts[0, 0] > 1
             return cuts[:2]
         else:
             answer[:] = -1
-            taxonomy = gain and data.tree_loss and (data.tree_of >= 0).any()
-            if not taxonomy:
-                n = _compare(
-                    rows, asked, low, high, tried, kinds, data, rules, gain, work, basic, lows, highs, cuts, answer
-                )  # fmt: skip
+            # Under hierarchies that name the classes, gain weighs several cuts of one attribute: ask for everybody.
+            if not (task.gain and data.tree_loss and (data.tree_of >= 0).any()):
+                n = _compare(rows, asked, low, high, tried, kinds, task, cuts, answer)
     return cuts[:n]
 
 
 @kernel
 def explore(
-    at: int,
-    rows: Ints,
-    asked: Flags,
-    low: Ints,
-    high: Ints,
-    kinds: Kinds,
-    data: Attributes,
-    rules: Rules,
-    gain: bool,
-    work: Work | None,
-    basic: bool | None,
-    lows: Ints,
-    highs: Ints,
-    leaves: Leaves,
-    out: Ints,
+    at: int, rows: Ints, asked: Flags, low: Ints, high: Ints, kinds: Kinds, task: Task, leaves: Leaves, out: Ints
 ) -> int:
     """Write the leaves of a node down from `at` on, and count for each person asked those that would be without them.
 
     Returns where the leaves end. `low` and `high` are the ranges that a node of basic Mondrian takes over.
     """
-    m, answer = rows.shape[0], np.zeros(rows.shape[0], np.int64)
-    cuts = np.ones((1, m), np.int32)
+    data, m, answer = task.data, rows.shape[0], np.zeros(rows.shape[0], np.int64)
+    cuts, again, tried = np.ones((1, m), np.int32), np.empty(m, np.int32), np.empty(kinds.codes.shape[1], np.bool_)
     few = m <= _FEW or not asked.any()
     if not few:
-        cuts = _ask(rows, asked, low, high, kinds, data, rules, gain, work, basic, lows, highs, answer)
+        cuts = _ask(rows, asked, low, high, kinds, task, answer)
     # Others first: leaves that are written down are never more than rows, and these are not needed for long.
     for v in range(cuts.shape[0] - 1, -1, -1):
         n_parts, mine = cuts[v, 0], np.flatnonzero(asked & (answer == v))
@@ -492,7 +433,9 @@ def explore(
                 if n_parts == 1 and not few:
                     _write_leaf(at, rows, r, kinds, data, leaves)
                 else:
-                    end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, basic, leaves)
+                    task.lows[0], task.highs[0] = low, high
+                    end = at + _cut(rows, r, np.bool_(False), kinds, task, task.work, task.basic, again, tried)
+                    _write_leaves(at, rows, r, again, end - at, kinds, data, leaves)
                 if r >= 0:
                     add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
             if v == 0:
@@ -501,19 +444,13 @@ def explore(
         side = cuts[v, cuts.shape[1] - m :]
         below, above = np.empty((n_parts, low.shape[0]), np.int32), np.empty((n_parts, low.shape[0]), np.int32)
         if low.shape[0] > 0:
-            lows[0], highs[0] = low, high
-            again, tried, asker = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_), np.int64(cuts[v, 1])
-            _cut(
-                rows, asker, np.bool_(True), kinds, data, rules, gain, work, basic, again, lows, highs, tried
-            )  # fmt: skip
-            below[:], above[:] = lows[:n_parts], highs[:n_parts]
+            task.lows[0], task.highs[0] = low, high
+            _cut(rows, np.int64(cuts[v, 1]), np.bool_(True), kinds, task, task.work, task.basic, again, tried)
+            below[:], above[:] = task.lows[:n_parts], task.highs[:n_parts]
         for c in range(n_parts):
             inside, others = np.flatnonzero(side == c), mine[side[mine] != c]
             theirs = asked[inside] & (answer[inside] == v)
-            end = explore(
-                at, rows[inside], theirs, below[c], above[c], kinds, data, rules, gain, work, basic, lows, highs,
-                leaves, out,
-            )  # fmt: skip
+            end = explore(at, rows[inside], theirs, below[c], above[c], kinds, task, leaves, out)
             add_leaves(at, end, rows[others], kinds, data, leaves, out)
             if v == 0:
                 at = end
