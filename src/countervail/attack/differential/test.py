@@ -175,7 +175,7 @@ class DifferentialInferenceTest(BaseEstimator):
         source = self._source(setting) if self.path != "general" else None
         if source is None and self.path == "fast":
             must = "'auto' or 'general' for this anonymiser, learner and encoding"
-            hint = "The fast path takes Mondrian(profile='basic') with k or l, BernoulliNB and 'tf-tf'."
+            hint = "The fast path takes strict Mondrian with k or l, BernoulliNB and 'tf-tf'."
             raise bad_parameter(OWNER, "path", must, self.path, hint)
         if source is not None:
             found = self._fast(setting, rows, source)
