@@ -357,7 +357,7 @@ def test_what_a_test_releases_to_itself_counts_in_no_ledger():
         ({"n_records": 0}, "'n_records'"),
         ({"repeats": 0}, "'repeats'"),
         ({"path": "quick"}, "'path'"),
-        ({"path": "fast"}, "profile='basic'"),
+        ({"path": "fast", "anonymiser": cv.Mondrian(4, mode="relaxed")}, "strict Mondrian"),
         ({"beside": -1}, "'beside'"),
     ],
     ids=lambda x: x if isinstance(x, str) else next(iter(x)),
