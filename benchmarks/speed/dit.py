@@ -23,6 +23,7 @@ from countervail.core.cells import fits
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "dit.json"
 KS, LS = (1, 2, 5, 20, 64), (2, 3, 5)
+OURS_KS = (2, 5, 20)
 GENERAL, NAIVE = 160, 6
 
 
@@ -55,6 +56,18 @@ def naive(protector: cv.published.BasicMondrian, table: cv.Table, rows: list[int
     return out
 
 
+def speed(protector: cv.Mondrian | cv.published.BasicMondrian, table: cv.Table, whole: cv.Table) -> dict[str, float]:
+    """Seconds of the fast path on the sample and on all rows."""
+    test = cv.DifferentialInferenceTest(protector, beside=0, path="fast")
+    cpu, clock, result = timed(lambda: test.run(table))
+    cpu_all, clock_all, _ = timed(lambda: test.run(whole), 2)
+    shown = {n: v for n, v in protector.get_params(deep=False).items() if n in ("k", "l", "choose")}
+    shown["kind"] = protector.name
+    print(f"{shown!s:<70} {len(table):,} rows {cpu:.3f} s   {len(whole):,} rows {cpu_all:.3f} s (processor)")
+    figures = {"cpu_10000": cpu, "clock_10000": clock, "cpu_45222": cpu_all, "clock_45222": clock_all}
+    return {**figures, "mean": result.mean}
+
+
 def main() -> None:
     """Measure, compare, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -64,17 +77,15 @@ def main() -> None:
     table, whole, common = adult(rows, 0), adult(all_rows, 0), adult_settings()
     settings = [{"k": k} for k in KS] + [{"k": 1, "l": x, "diversity": "frequency"} for x in LS]
     small = table.take(np.arange(200))
-    for given in (settings[0], settings[-1]):
-        cv.DifferentialInferenceTest(cv.published.BasicMondrian(**given, **common), beside=0).run(small)
-    found_fast = []
-    for given in settings:
-        test = cv.DifferentialInferenceTest(cv.published.BasicMondrian(**given, **common), beside=0, path="fast")
-        cpu, clock, result = timed(lambda test=test: test.run(table))
-        cpu_all, clock_all, _ = timed(lambda test=test: test.run(whole), 2)
-        figures = {"cpu_10000": cpu, "clock_10000": clock, "cpu_45222": cpu_all, "clock_45222": clock_all}
-        found_fast.append({**given, **figures, "mean": result.mean})
-        print(f"{given!s:<45} {len(table):,} rows {cpu:.3f} s   {len(whole):,} rows {cpu_all:.3f} s (processor)")
-    five = cv.published.BasicMondrian(k=5, **common)
+    basic = cv.published.BasicMondrian
+    for protector in (basic(k=2, **common), cv.Mondrian(k=2)):
+        cv.DifferentialInferenceTest(protector, beside=0).run(small)
+    found_fast = [{**given, **speed(basic(**given, **common), table, whole)} for given in settings]
+    settings = [{"choose": c, "k": k} for c in ("gain", "span") for k in OURS_KS]
+    diverse = [{"l": 2, "diversity": d, **common} for d in ("distinct", "frequency")]
+    settings += [{"choose": c, "k": 2, **d} for c in ("gain", "span") for d in diverse]
+    ours = [{**given, **speed(cv.Mondrian(**given), table, whole)} for given in settings]
+    five = basic(k=5, **common)
     fast_cpu, fast_clock, fast = timed(lambda: cv.DifferentialInferenceTest(five, beside=0).run(table))
     speeds = {}
     for jobs in (1, 2):
@@ -85,7 +96,7 @@ def main() -> None:
         print(f"general path, {jobs} process(es): {speeds[jobs]:.1f} people per second")
     found = dict(zip(fast.rows.tolist(), fast.d_pp.tolist()))
     gap = max(abs(found[i] - d) for i, d in zip(general.rows.tolist(), general.d_pp.tolist()))
-    cpu, clock, slow = timed(lambda: naive(five, table, general.rows[:slowly].tolist()), 1)
+    _, clock, slow = timed(lambda: naive(five, table, general.rows[:slowly].tolist()), 1)
     naive_gap = max(abs(found[i] - d) for i, d in zip(general.rows.tolist(), slow))
     fast_speed = len(table) / fast_clock
     ratios = {"fast_to_general_one_process": fast_speed / speeds[1], "fast_to_general": fast_speed / speeds[2]}
@@ -97,6 +108,7 @@ def main() -> None:
     out = {
         **about,
         "fast": found_fast,
+        "fast_ours": ours,
         "fast_people_per_second": fast_speed,
         "fast_cpu": fast_cpu,
         "general_people_per_second": {str(j): s for j, s in speeds.items()},

@@ -19,7 +19,7 @@ from countervail.protect.mondrian.basic_cuts import first_ranges
 from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate, describe, encode, parts_of
 from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Requirements, fits
 from countervail.protect.mondrian.grow import make_work
-from countervail.protect.mondrian.without_one_kernels import Kinds, add_leaves, explore, make_leaves
+from countervail.protect.mondrian.without_one_kernels import Kinds, Task, add_leaves, explore, make_leaves
 
 Refit = Callable[[Table], tuple[Regions, Ints]]  # the regions and each row's, of a run on another table
 
@@ -86,13 +86,11 @@ class WithoutEach:
             work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
             low = high = np.zeros((1, 0), np.int32)
         lows, highs = np.empty((widest, low.shape[1]), np.int32), np.empty((widest, low.shape[1]), np.int32)
+        task = Task(data, rules, self.gain and not self.basic, work, True if self.basic else None, lows, highs)
         end = 0
         for p in range(int(part.max()) + 1):
             rows, start = np.flatnonzero(part == p).astype(np.int32), end
-            end = explore(
-                start, rows, asked[rows], low[0], high[0], kinds, data, rules, self.gain, work, lows, highs, leaves,
-                without_person,
-            )  # fmt: skip
+            end = explore(start, rows, asked[rows], low[0], high[0], kinds, task, leaves, without_person)
             others = np.flatnonzero(asked & (part != p)).astype(np.int32)
             add_leaves(start, end, others, kinds, data, leaves, without_person)
         add_leaves(0, end, np.flatnonzero(asked).astype(np.int32), kinds, data, leaves, with_person)

@@ -5,29 +5,24 @@ what would be done there without them; those with the same answer share the cut,
 asked again in its parts. A part that a person is not in is as it would be without them. All answers are the partition
 kernels' own: people are asked together only where the kernels cannot tell them apart.
 
-A node is its distinct rows and, alongside, which of them are asked. `work` is None for basic Mondrian: the compiler
-then leaves the other branch out.
+A node is its distinct rows and, alongside, which of them are asked. `work` is None for basic Mondrian, `basic` for all
+others: the compiler leaves out what is None. Every function that reaches the partition kernels is compiled with them
+once more, and once more for every literal that it is called with: hence few of them, and np.int64 and np.bool_.
 """
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from countervail.protect.mondrian.basic_cuts import grow_basic
 from countervail.protect.mondrian.columns import ORDERED, Attributes
-from countervail.protect.mondrian.constraints import (
-    CutConstraints,
-    Flags,
-    Floats,
-    Ints,
-    Longs,
-    kernel,
-)
+from countervail.protect.mondrian.constraints import CutConstraints, Flags, Floats, Ints, Longs, kernel
 from countervail.protect.mondrian.cuts import Work
 from countervail.protect.mondrian.grow import grow_tree
 from countervail.protect.mondrian.loss import climb, ordered_loss
 
+Whole = int | np.signedinteger[Any]  # counters start as np.int64, for the compiler's sake
 # Nodes of so few rows are grown anew without each person.
 _FEW: Final = 16
 
@@ -41,8 +36,20 @@ class Kinds(NamedTuple):
     place: Ints
 
 
+class Task(NamedTuple):
+    """How rows are cut; `lows` and `highs` are scratch space for the ranges that parts take over (basic Mondrian)."""
+
+    data: Attributes
+    rules: CutConstraints
+    gain: bool
+    work: Work | None
+    basic: bool | None
+    lows: Ints
+    highs: Ints
+
+
 class Leaves(NamedTuple):
-    """What leaves say: ranges, sets (bits; of an ordered attribute only whether values are missing), people by value."""
+    """What leaves say: ranges, sets (bits; of an ordered attribute only whether values are missing), and who is in."""
 
     low: Ints
     high: Ints
@@ -66,7 +73,7 @@ def make_leaves(room: int, data: Attributes, n_secret: int, *, groups: bool) -> 
 
 
 @kernel
-def _write_leaf(at: int, rows: Ints, skip: int, kinds: Kinds, data: Attributes, leaves: Leaves) -> None:
+def _write_leaf(at: int, rows: Ints, skip: Whole, kinds: Kinds, data: Attributes, leaves: Leaves) -> None:
     """The leaf that these rows make, without one person of row number `skip` (-1: all are there)."""
     codes, counts, words, ancestors = kinds.codes, kinds.counts, leaves.words, data.ancestors
     one = np.uint64(1)
@@ -99,10 +106,10 @@ def _write_leaf(at: int, rows: Ints, skip: int, kinds: Kinds, data: Attributes, 
 def _holds(at: int, j: int, v: int, data: Attributes, leaves: Leaves) -> bool:
     """Whether a leaf's range or set holds a code."""
     if data.kind[j] != ORDERED:
-        return (leaves.words[at, j, v >> 6] >> np.uint64(v & 63)) & np.uint64(1) != np.uint64(0)
+        return bool((leaves.words[at, j, v >> 6] >> np.uint64(v & 63)) & np.uint64(1))
     if v == data.missing[j]:
-        return leaves.words[at, j, 0] != np.uint64(0)
-    return leaves.low[at, j] <= v <= leaves.high[at, j]
+        return bool(leaves.words[at, j, 0])
+    return bool(leaves.low[at, j] <= v <= leaves.high[at, j])
 
 
 @kernel
@@ -155,19 +162,9 @@ def add_leaves(start: int, stop: int, who: Ints, kinds: Kinds, data: Attributes,
 
 @kernel
 def _cut(
-    rows: Ints,
-    skip: int,
-    once: bool,
-    kinds: Kinds,
-    data: Attributes,
-    rules: CutConstraints,
-    gain: bool,
-    work: Work | None,
-    side: Ints,
-    lows: Ints,
-    highs: Ints,
+    rows: Ints, skip: Whole, once: Any, kinds: Kinds, task: Task, work: Work | None, basic: bool | None, side: Ints,
     tried: Flags,
-) -> int:
+) -> int:  # fmt: skip
     """Cut rows, once or all the way, without one person of row `skip`: the number of parts, and the part of each row.
 
     A row that goes with its only person is put to those of equal value, so that others can share the answer.
@@ -175,23 +172,26 @@ def _cut(
     m, q = rows.shape[0], kinds.codes.shape[1]
     gone = skip if skip >= 0 and kinds.counts[rows[skip]] == 1 else -1
     size = m - 1 if gone >= 0 else m
-    shape = (size, q) if work is None else (q, size)
-    codes, counts, secret = np.empty(shape, np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
+    codes, counts, secret = np.empty((size, q), np.int32), np.empty(size, np.int64), np.empty(size, np.int32)
     at = 0
     for r in range(m):
         if r != gone:
             for j in range(q):
-                if work is None:
-                    codes[at, j] = kinds.codes[rows[r], j]
-                else:
-                    codes[j, at] = kinds.codes[rows[r], j]
+                codes[at, j] = kinds.codes[rows[r], j]
             counts[at], secret[at] = kinds.counts[rows[r]] - (r == skip), kinds.secret[rows[r]]
             at += 1
     part = np.empty(size, np.int32)
-    if work is None:
-        n, tree = grow_basic(codes, counts, secret, data, rules, part, once, lows, highs, tried)
-    else:
-        n, tree = grow_tree(codes, counts, secret, data, rules, gain, work, part, once)
+    n, j = 0, 0
+    if basic is not None:
+        n, tree = grow_basic(
+            codes, counts, secret, task.data, task.rules, part, once, task.lows, task.highs, tried
+        )  # fmt: skip
+        j = tree.attribute[0]
+    if work is not None:
+        n, cut_tree = grow_tree(
+            codes.T.copy(), counts, secret, task.data, task.rules, task.gain, work, part, once
+        )  # fmt: skip
+        j = cut_tree.attribute[0]
     at = 0
     for r in range(m):
         side[r] = 0
@@ -199,7 +199,6 @@ def _cut(
             side[r] = part[at]
             at += 1
     if gone >= 0 and once and n > 1:
-        j = tree.attribute[0]
         for r in range(m):
             if r != gone and kinds.codes[rows[r], j] == kinds.codes[rows[gone], j]:
                 side[gone] = side[r]
@@ -208,25 +207,11 @@ def _cut(
 
 
 @kernel
-def _grow_leaves(
-    at: int,
-    rows: Ints,
-    skip: int,
-    low: Ints,
-    high: Ints,
-    kinds: Kinds,
-    data: Attributes,
-    rules: CutConstraints,
-    gain: bool,
-    work: Work | None,
-    leaves: Leaves,
-) -> int:
-    """Cut rows all the way, without one person of row `skip`, and write the leaves down from `at` on: where they end."""
+def _write_leaves(
+    at: int, rows: Ints, skip: Whole, side: Ints, n: int, kinds: Kinds, data: Attributes, leaves: Leaves
+) -> None:
+    """All n leaves of rows that were cut all the way without one person of row `skip`, from `at` on."""
     m = rows.shape[0]
-    side, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
-    n = _cut(
-        rows, skip, False, kinds, data, rules, gain, work, side, low.reshape((1, -1)), high.reshape((1, -1)), tried
-    )
     if skip >= 0 and kinds.counts[rows[skip]] == 1:
         side[skip] = -1
     start, order = np.zeros(n + 2, np.int64), np.empty(m, np.int32)
@@ -244,8 +229,7 @@ def _grow_leaves(
             if r == skip:
                 left_out = place + 1
     for c in range(n):
-        _write_leaf(at + c, order[start[c] : start[c + 1]], left_out - 1 - start[c], kinds, data, leaves)
-    return at + n
+        _write_leaf(at + c, order[start[c] : start[c + 1]], np.int64(left_out - 1 - start[c]), kinds, data, leaves)
 
 
 @kernel
@@ -289,8 +273,8 @@ def _extents(rows: Ints, side: Ints, kinds: Kinds, data: Attributes, held: Longs
 
 
 @kernel
-def _settle(cuts: Ints, n: int, first: int, gone: int) -> int:
-    """The number of the cut that says the same as the last, number n, but for a row that is gone; n if there is none."""
+def _settle(cuts: Ints, n: int, first: int, gone: Whole) -> int:
+    """The number of a cut that says the same as cut n, the last, but for a row that is gone; n if there is none."""
     for v in range(n):
         same = cuts[v, 0] == cuts[n, 0]
         a = 2
@@ -304,67 +288,64 @@ def _settle(cuts: Ints, n: int, first: int, gone: int) -> int:
 
 @kernel
 def _compare(
-    rows: Ints,
-    asked: Flags,
-    kinds: Kinds,
-    data: Attributes,
-    rules: CutConstraints,
-    gain: bool,
-    work: Work | None,
-    cuts: Ints,
-    answer: Ints,
+    rows: Ints, asked: Flags, low: Ints, high: Ints, tried: Flags, kinds: Kinds, task: Task, cuts: Ints, answer: Longs
 ) -> int:
     """Answer those without whom every attribute is cut as before and every half keeps its extents; the number of cuts.
 
     The cut of one attribute depends on a person's value there and the sensitive one: those who share both are asked
     as one. Of the cuts that nobody changed, span takes the same as before, gain the one whose halves lose least.
     """
-    m, q, n_secret = rows.shape[0], kinds.codes.shape[1], rules.share.shape[0]
-    if gain and data.tree_loss and (data.tree_of >= 0).any():
-        return 1
+    data, gain, lows, highs = task.data, task.gain, task.lows, task.highs
+    m, q, n_secret, width = rows.shape[0], kinds.codes.shape[1], task.rules.share.shape[0], low.shape[0]
+    first = 2 + 4 * width
     pair, n_pairs = np.empty((q, m), np.int32), np.zeros(q, np.int64)
     slot = np.full(data.sizes.max() * n_secret, -1, np.int32)
     for j in range(q):
-        n_pairs[j] = _pairs(rows, j, n_secret, kinds, slot, pair[j])
+        n_pairs[j] = _pairs(rows, j, n_secret, kinds, slot, pair[j]) if tried[j] else 0
     if n_pairs.sum() > asked.sum():
         return 1
     n, number = 1, np.full(q, -1, np.int64)
     unsure, losses, whole = np.zeros(m, np.bool_), np.zeros((q, 2)), np.zeros(q)
-    held, nothing, tried = np.zeros((2, data.sizes.max()), np.int64), np.empty((1, 0), np.int32), np.empty(0, np.bool_)
+    held, anything = np.zeros((2, data.sizes.max()), np.int64), np.empty(q, np.bool_)
     for j in range(q):
         size = n_pairs[j]
         codes, counts, secret = np.zeros((size, q), np.int32), np.zeros(size, np.int64), np.zeros(size, np.int32)
-        for r in range(m):
+        for r in range(m if size > 0 else 0):
             p = pair[j, r]
             codes[p, j], secret[p] = kinds.codes[rows[r], j], kinds.secret[rows[r]]
             counts[p] += kinds.counts[rows[r]]
-        alike = Kinds(codes, counts, secret, secret)
-        these, before, after = np.arange(size).astype(np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
-        parts = _cut(these, -1, True, alike, data, rules, gain, work, before, nothing, nothing, tried)
+        alike, these = Kinds(codes, counts, secret, secret), np.arange(size).astype(np.int32)
+        lines = np.zeros((2, 5 + size), np.int32)  # with everybody, and without one
         changed = np.zeros(size, np.bool_)
-        for p in range(size):
-            found = _cut(these, p, True, alike, data, rules, gain, work, after, nothing, nothing, tried)
-            changed[p] = found != parts
-            for o in range(size):
-                changed[p] |= after[o] != before[o] and (o != p or counts[p] > 1)
-        for r in range(m):
+        for p in range(-1, size if size > 0 else -1):
+            line = lines[0 if p < 0 else 1]
+            if width > 0:
+                lows[0], highs[0] = 0, 0
+                lows[0, j], highs[0, j] = low[j], high[j]
+            parts = _cut(these, p, np.bool_(True), alike, task, task.work, task.basic, line[5:], anything)
+            line[0] = parts
+            if width > 0:
+                line[1], line[2], line[3], line[4] = lows[0, j], highs[0, j], lows[parts - 1, j], highs[parts - 1, j]
+            for a in range(5 + size if p >= 0 else 0):
+                changed[p] |= lines[0, a] != line[a] and (a != 5 + p or counts[p] > 1)
+        for r in range(m if size > 0 else 0):
             unsure[r] |= changed[pair[j, r]]
-        if gain and parts > 1:
-            cuts[n, 0] = parts
+        if gain and lines[0, 0] > 1:
+            cuts[n, 0] = 2
             for r in range(m):
-                cuts[n, 2 + r] = before[pair[j, r]]
-            _extents(rows, cuts[n, 2:], kinds, data, held, unsure, losses[j])
+                cuts[n, first + r] = lines[0, 5 + pair[j, r]]
+            _extents(rows, cuts[n, first:], kinds, data, held, unsure, losses[j])
             for r in range(m):
-                whole[j] += kinds.counts[rows[r]] * losses[j, cuts[n, 2 + r]]
-            number[j] = _settle(cuts, n, 2, -2)
+                whole[j] += kinds.counts[rows[r]] * losses[j, cuts[n, first + r]]
+            number[j] = _settle(cuts, n, first, np.int64(-first))
             n = max(n, number[j] + 1)
-    if not gain:
+    if not gain and width == 0:
         _extents(rows, np.zeros(m, np.int32), kinds, data, held, unsure, losses[0])
     for r in range(m):
         best, least, second = 0, np.inf, np.inf
         for j in range(q):
             if number[j] >= 0:
-                loss = whole[j] - losses[j, cuts[number[j], 2 + r]]
+                loss = whole[j] - losses[j, cuts[number[j], first + r]]
                 if loss < least:
                     best, least, second = number[j], loss, least
                 elif number[j] != best:
@@ -376,142 +357,93 @@ def _compare(
 
 
 @kernel
-def _ask(
-    rows: Ints,
-    asked: Flags,
-    low: Ints,
-    high: Ints,
-    kinds: Kinds,
-    data: Attributes,
-    rules: CutConstraints,
-    gain: bool,
-    work: Work | None,
-    lows: Ints,
-    highs: Ints,
-    answer: Ints,
-) -> Ints:
+def _ask(rows: Ints, asked: Flags, low: Ints, high: Ints, kinds: Kinds, task: Task, answer: Longs) -> Ints:
     """What is done with a node, and would be without each person: `answer` gets a number of the cuts returned.
 
     Cut 0 is that with everybody. A cut is the number of its parts (1: a leaf), who asked for it, the ranges that the
     first and the last part take over (basic Mondrian), and the part of each row.
     """
+    data, lows, highs, k = task.data, task.lows, task.highs, task.rules.k
     m, q, width = rows.shape[0], kinds.codes.shape[1], low.shape[0]
-    first, total, n, n_told = 2 + 4 * width, 0, 0, 0
+    first, total, n = 2 + 4 * width, 0, 0
     cuts = np.ones((q + 3, first + m), np.int32)
-    answer[:] = 0
+    tried = np.ones(q, np.bool_)
     for r in range(m):
         total += kinds.counts[rows[r]]
-    if total < 2 * rules.k:
+    if total < 2 * k:
         return cuts[:1]
-    tried = np.empty((m + 1, q), np.bool_)  # line by line what was looked at for those who were told something
-    told = np.empty(m + 1, np.int32)
-    plain = rules.diversity == 0
     for r in range(-1, m):
         if r >= 0 and (not asked[r] or answer[r] >= 0):
             continue
-        v = -1
-        for t in range(n_told if plain or work is None else 0):
-            same = plain or kinds.secret[rows[told[t]]] == kinds.secret[rows[r]]
-            for j in range(q):
-                same &= not tried[t, j] or kinds.codes[rows[told[t]], j] == kinds.codes[rows[r], j]
-            if same:
-                v = answer[told[t]]
-                break
-        if v < 0:
-            if n == cuts.shape[0]:
-                more = np.ones((2 * n, cuts.shape[1]), np.int32)
-                more[:n] = cuts
-                cuts = more
-            tried[n_told] = work is not None
-            lows[0], highs[0] = low, high
-            side = cuts[n, first:]
-            parts = _cut(rows, r, True, kinds, data, rules, gain, work, side, lows, highs, tried[n_told])
-            cuts[n, 0], cuts[n, 1] = parts, r
-            for j in range(width):
-                cuts[n, 2 + j], cuts[n, 2 + width + j] = lows[0, j], lows[parts - 1, j]
-                cuts[n, 2 + 2 * width + j], cuts[n, 2 + 3 * width + j] = highs[0, j], highs[parts - 1, j]
-            alone = r >= 0 and kinds.counts[rows[r]] == 1
-            v = _settle(cuts, n, first, r if alone else -first)
-            n = max(n, v + 1)
-            if r >= 0:
-                told[n_told] = r
-                n_told += 1
+        if n == cuts.shape[0]:
+            more = np.ones((2 * n, cuts.shape[1]), np.int32)
+            more[:n] = cuts
+            cuts = more
+        if width > 0:
+            lows[0], highs[0], tried[:] = low, high, False
+        parts = _cut(rows, r, np.bool_(True), kinds, task, task.work, task.basic, cuts[n, first:], tried)
+        cuts[n, 0], cuts[n, 1] = parts, r
+        for j in range(width):
+            cuts[n, 2 + j], cuts[n, 2 + width + j] = lows[0, j], lows[parts - 1, j]
+            cuts[n, 2 + 2 * width + j], cuts[n, 2 + 3 * width + j] = highs[0, j], highs[parts - 1, j]
+        gone = r if r >= 0 and kinds.counts[rows[r]] == 1 else -first
+        v = _settle(cuts, n, first, gone)
+        n = max(n, v + 1)
         if r >= 0:
             answer[r] = v
-            continue
-        if total - 1 < 2 * rules.k:
+        elif total - 1 < 2 * k:
             # Nothing is cut without one of them.
-            if cuts[0, 0] > 1:
-                answer[:] = 1
-                n = 2
             cuts[1, 0] = 1
-            break
-        answer[:] = -1
-        if work is not None and m > _FEW:
-            n = _compare(rows, asked, kinds, data, rules, gain, work, cuts, answer)
+            answer[:] = cuts[0, 0] > 1
+            return cuts[:2]
+        else:
+            answer[:] = -1
+            # Under hierarchies that name the classes, gain weighs several cuts of one attribute: ask for everybody.
+            if not (task.gain and data.tree_loss and (data.tree_of >= 0).any()):
+                n = _compare(rows, asked, low, high, tried, kinds, task, cuts, answer)
     return cuts[:n]
 
 
 @kernel
 def explore(
-    at: int,
-    rows: Ints,
-    asked: Flags,
-    low: Ints,
-    high: Ints,
-    kinds: Kinds,
-    data: Attributes,
-    rules: CutConstraints,
-    gain: bool,
-    work: Work | None,
-    lows: Ints,
-    highs: Ints,
-    leaves: Leaves,
-    out: Ints,
+    at: int, rows: Ints, asked: Flags, low: Ints, high: Ints, kinds: Kinds, task: Task, leaves: Leaves, out: Ints
 ) -> int:
     """Write the leaves of a node down from `at` on, and count for each person asked those that would be without them.
 
     Returns where the leaves end. `low` and `high` are the ranges that a node of basic Mondrian takes over.
     """
-    m = rows.shape[0]
-    answer = np.zeros(m, np.int32)
-    if m <= _FEW:
-        for r in range(m):
-            if asked[r]:
-                end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, leaves)
-                add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
-    if m <= _FEW or not asked.any():
-        return _grow_leaves(at, rows, -1, low, high, kinds, data, rules, gain, work, leaves)
-    cuts = _ask(rows, asked, low, high, kinds, data, rules, gain, work, lows, highs, answer)
+    data, m, answer = task.data, rows.shape[0], np.zeros(rows.shape[0], np.int64)
+    cuts, again, tried = np.ones((1, m), np.int32), np.empty(m, np.int32), np.empty(kinds.codes.shape[1], np.bool_)
+    few = m <= _FEW or not asked.any()
+    if not few:
+        cuts = _ask(rows, asked, low, high, kinds, task, answer)
     # Others first: leaves that are written down are never more than rows, and these are not needed for long.
     for v in range(cuts.shape[0] - 1, -1, -1):
-        n_parts = cuts[v, 0]
-        mine = np.flatnonzero(asked & (answer == v))
-        if n_parts == 1 or (v > 0 and mine.shape[0] == 1):
-            for r in mine:
-                end = at + 1
-                if n_parts == 1:
+        n_parts, mine = cuts[v, 0], np.flatnonzero(asked & (answer == v))
+        if few or n_parts == 1 or (v > 0 and mine.shape[0] == 1):
+            for i in range(mine.shape[0] + (v == 0)):
+                r, end = mine[i] if i < mine.shape[0] else np.int64(-1), at + 1
+                if n_parts == 1 and not few:
                     _write_leaf(at, rows, r, kinds, data, leaves)
                 else:
-                    end = _grow_leaves(at, rows, r, low, high, kinds, data, rules, gain, work, leaves)
-                add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
+                    task.lows[0], task.highs[0] = low, high
+                    end = at + _cut(rows, r, np.bool_(False), kinds, task, task.work, task.basic, again, tried)
+                    _write_leaves(at, rows, r, again, end - at, kinds, data, leaves)
+                if r >= 0:
+                    add_leaves(at, end, rows[r : r + 1], kinds, data, leaves, out)
             if v == 0:
-                _write_leaf(at, rows, -1, kinds, data, leaves)
-                return at + 1
+                at = end
             continue
         side = cuts[v, cuts.shape[1] - m :]
         below, above = np.empty((n_parts, low.shape[0]), np.int32), np.empty((n_parts, low.shape[0]), np.int32)
-        if work is None:
-            lows[0], highs[0] = low, high
-            again, tried = np.empty(m, np.int32), np.empty(low.shape[0], np.bool_)
-            _cut(rows, cuts[v, 1], True, kinds, data, rules, gain, work, again, lows, highs, tried)
-            below[:], above[:] = lows[:n_parts], highs[:n_parts]
+        if low.shape[0] > 0:
+            task.lows[0], task.highs[0] = low, high
+            _cut(rows, np.int64(cuts[v, 1]), np.bool_(True), kinds, task, task.work, task.basic, again, tried)
+            below[:], above[:] = task.lows[:n_parts], task.highs[:n_parts]
         for c in range(n_parts):
             inside, others = np.flatnonzero(side == c), mine[side[mine] != c]
             theirs = asked[inside] & (answer[inside] == v)
-            end = explore(
-                at, rows[inside], theirs, below[c], above[c], kinds, data, rules, gain, work, lows, highs, leaves, out
-            )  # fmt: skip
+            end = explore(at, rows[inside], theirs, below[c], above[c], kinds, task, leaves, out)
             add_leaves(at, end, rows[others], kinds, data, leaves, out)
             if v == 0:
                 at = end
