@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TOOLS  := $(VENV)/.tools
 
-.PHONY: demo test lint types layers unit audit bench lock clean
+.PHONY: demo test test-long lint types layers unit audit bench lock clean
 
 demo: $(READY)
 	$(BIN)/countervail demo
@@ -24,6 +24,10 @@ layers: $(TOOLS)
 
 unit: $(TOOLS)
 	$(BIN)/python -m pytest -q -n 2
+
+# The same with as many random tables as a night has time for.
+test-long: $(TOOLS)
+	$(BIN)/python -m pytest -q -n 2 --long
 
 # Epsilon measured from outside, on the full grid; some minutes.
 audit: $(TOOLS)
