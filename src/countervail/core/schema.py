@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
+from countervail.core.canonical import canonical_value
 from countervail.core.errors import SchemaError
 
 Type = Literal["numeric", "ordinal", "categorical"]
@@ -173,8 +174,8 @@ class Schema:
         columns = []
         for c in self.without_identifiers():
             if c.read and c.role != "quasi":
-                there = set(frame[c.name].dropna().tolist()) if c.name in frame else set()
-                held = tuple(v for v in c.levels or () if v in there)
+                there = set(frame[c.name].dropna().map(canonical_value)) if c.name in frame else set()
+                held = tuple(v for v in map(canonical_value, c.levels or ()) if v in there)
                 c = replace(c, domain=None, levels=held or None)
             columns.append(c)
         return replace(self, columns=tuple(columns))

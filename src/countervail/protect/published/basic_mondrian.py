@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from countervail.core.canonical import code_values
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import LeaveOneOut
@@ -144,12 +145,11 @@ class BasicMondrian(ClassProtector):
 
         _, codes = encode(table, {q.column.name: q.hierarchy for q in self.quasi_ if q.hierarchy is not None})
         data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
-        secret, kinds = pd.factorize(table.frame[sensitive], use_na_sentinel=False)
-        values = tuple(None if pd.isna(v) else v for v in kinds.tolist())
+        secret, values = code_values(table.frame[sensitive], table.schema[sensitive].values)
         _, constraints = self._requirements().read(table, self.hierarchies_)
         groups = self.labels == "hierarchy"
         found = WithoutEach(
-            table, tuple(self.quasi_), codes, data, constraints, secret.astype(np.int32), values, groups,
+            table, tuple(self.quasi_), codes, data, constraints, secret.astype(np.int32), tuple(values), groups,
             self.l is not None, refit,
         )  # fmt: skip
         return found if found.survives() else None
