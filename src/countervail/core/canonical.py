@@ -33,7 +33,7 @@ def canonical_value(value: Any) -> Any:
     [1, 2.5, 0, True, 'é', None]
     """
     if isinstance(value, str):
-        return str(value) if value.isascii() else unicodedata.normalize("NFC", value)
+        return str(value) if value.isascii() else unicodedata.normalize("NFC", str(value))
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     if isinstance(value, frozenset):
@@ -42,14 +42,14 @@ def canonical_value(value: Any) -> Any:
         return pd.Interval(canonical_value(value.left), canonical_value(value.right), closed=value.closed)
     if pd.api.types.is_scalar(value) and pd.isna(value):
         return None
-    if isinstance(value, (int, float, np.integer, np.floating, Decimal)):
-        return _number(value)
     if isinstance(value, (date, np.datetime64)):
         stamp = pd.Timestamp(value)
         return _in_micros(stamp if stamp.tzinfo is None else stamp.tz_convert("UTC"))
     if isinstance(value, (timedelta, np.timedelta64)):
         return _in_micros(pd.Timedelta(value))
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        value = float(value) if isinstance(value, np.floating) else value.item()
+    return _number(value) if isinstance(value, (int, float, Decimal)) else value
 
 
 def content_key(value: Any) -> tuple[Any, ...]:
@@ -84,11 +84,18 @@ def code_values(values: Any, declared: Sequence[Any] | None = None) -> tuple[Int
     >>> code_values(["b", "a"], declared=["b", "a"])[1]
     ['b', 'a']
     """
-    raw, found = _factorize(values if isinstance(values, pd.Series) else pd.Series(values, dtype=object))
+    values = values if isinstance(values, pd.Series) else pd.Series(values, dtype=object)
+    if declared is None and _is_plain(values.dtype):
+        return _code_numbers(values.to_numpy())
+    raw, found = _factorize(values)
     spelt = [canonical_value(v) for v in found]
     public = {canonical_value(v): (i, v) for i, v in enumerate(declared or ())}
-    last = (len(public), None)
-    order = sorted({v for v in spelt if v is not None}, key=lambda v: (public.get(v, last)[0], content_key(v)))
+    distinct = {v for v in spelt if v is not None}
+    if not public and all(isinstance(v, str) for v in distinct):
+        order = sorted(distinct)
+    else:
+        last = (len(public), None)
+        order = sorted(distinct, key=lambda v: (public.get(v, last)[0], content_key(v)))
     place = {v: i for i, v in enumerate(order)} | {None: len(order)}
     codes: Ints = np.array([*(place[v] for v in spelt), len(order)], dtype=np.int64)[raw]
     kinds = [public[v][1] if v in public else v for v in order]
@@ -142,10 +149,9 @@ def typed_column(cells: Sequence[Any]) -> pd.Series:
     return pd.Series(objects, dtype=object)
 
 
-def _number(value: Any) -> int | float:
+def _number(value: int | float | Decimal) -> int | float:
     """Whole numbers as int, others as float; what 64 bits cannot hold is a float in every spelling."""
-    whole = isinstance(value, (int, np.integer)) or (abs(value) < _WHOLE and value == int(value))
-    return int(value) if whole and -_WHOLE <= value < _WHOLE else float(value)
+    return int(value) if -_WHOLE <= value < _WHOLE and value == int(value) else float(value)
 
 
 def _in_micros(value: Any) -> Any:
@@ -165,7 +171,7 @@ def _times(cells: Sequence[Any], there: Sequence[Any]) -> pd.Series:
 
 def _quick(values: pd.Series) -> Any:
     """Columns of numpy's numbers without looking at each cell in Python; None for all others."""
-    if not isinstance(values.dtype, np.dtype) or values.dtype.kind not in "bif" or not len(values):
+    if not _is_plain(values.dtype) or not len(values):
         return None
     if values.dtype.kind != "f":
         return values.to_numpy().astype(bool if values.dtype.kind == "b" else np.int64)
@@ -174,10 +180,28 @@ def _quick(values: pd.Series) -> Any:
     if holes.all():
         return None
     inside = np.where(holes, 0.0, numbers)
-    if not ((np.abs(inside) < _WHOLE) & (inside == np.floor(inside))).all():
+    if not ((-_WHOLE <= inside) & (inside < _WHOLE) & (inside == np.floor(inside))).all():
         return numbers
     whole = inside.astype(np.int64)
     return pd.arrays.IntegerArray(whole, holes) if holes.any() else whole
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether numpy holds truth values, whole numbers or fractions, and nothing that int64 and float64 cannot."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "bif" and dtype.itemsize <= 8
+
+
+def _code_numbers(numbers: Any) -> tuple[Ints, list[Any]]:
+    """The codes of numpy's numbers; they are sorted by content as they are."""
+    if numbers.dtype.kind != "f":
+        found, codes = np.unique(numbers, return_inverse=True)
+        return codes, found.tolist()
+    holes = np.isnan(numbers)
+    found, at = np.unique(numbers[~holes].astype(float) + 0.0, return_inverse=True)
+    codes = np.full(len(numbers), len(found), dtype=np.int64)
+    codes[~holes] = at
+    kinds = [int(v) if v.is_integer() and -_WHOLE <= v < _WHOLE else v for v in found.tolist()]
+    return codes, [*kinds, None] if holes.any() else kinds
 
 
 def _factorize(values: pd.Series) -> tuple[Any, list[Any]]:
@@ -187,8 +211,5 @@ def _factorize(values: pd.Series) -> tuple[Any, list[Any]]:
         used = np.bincount(raw[raw >= 0], minlength=len(values.cat.categories)) > 0
         place = np.append(np.cumsum(used) - 1, -1)
         return place[raw], values.cat.categories[used].tolist()
-    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biu":
-        found, raw = np.unique(values.to_numpy(), return_inverse=True)
-        return raw, found.tolist()
     raw, kinds = pd.factorize(values)
     return raw, kinds.tolist()

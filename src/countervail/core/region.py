@@ -40,13 +40,17 @@ class Range:
 
     def covers(self, values: pd.Series) -> Bools:
         """Region x row: which values lie inside."""
+        missing = values.isna().to_numpy(dtype=bool)
         try:
-            v = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
+            v = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         except (ValueError, TypeError):
-            raise SchemaError(f"Column '{self.name}' is numeric in the regions but not in the rows.") from None
+            v = np.full(len(values), np.nan)
+        # A few labels among numbers lie in no range; if there is nothing else, the column is another one.
+        if (np.isnan(v) & ~missing).all() and len(v):
+            raise SchemaError(f"Column '{self.name}' is numeric in the regions but not in the rows.")
         inside: Bools = (self.low[:, None] <= v) & (v <= self.high[:, None])
         if self.holes is not None:
-            inside |= self.holes[:, None] & np.isnan(v)
+            inside |= self.holes[:, None] & missing
         return inside
 
     def cell(self, i: int) -> Any:

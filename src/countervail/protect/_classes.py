@@ -149,13 +149,12 @@ def canonical_release(release: Release, schema: Schema) -> Release:
     regions = release.regions.canonical(schema)
     place = _order_classes(regions, release.groups, content)
     groups = place[release.groups]
-    order = np.lexsort((content, groups))
+    order = np.argsort(groups * (int(content.max(initial=0)) + 1) + content, kind="stable")
     others = others.iloc[order].reset_index(drop=True)
     sorted_ = regions[np.argsort(place)]
     words = {n: _used_words(sorted_, n, w) for n, w in release.words.items()}
-    return replace(
-        release, regions=sorted_, groups=groups[order], others=others, schema=schema.beside(others), words=words
-    )
+    shown = schema.beside(others).typed_by(others)
+    return replace(release, regions=sorted_, groups=groups[order], others=others, schema=shown, words=words)
 
 
 def _order_classes(regions: Regions, groups: Ints, content: Ints) -> Ints:
