@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Hashable
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -108,18 +111,18 @@ def _read_number(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value's spelling, the same for 1, 1.0 and \"1\", and for a day and its midnight.
+    """A value's spelling, the same for 1, 1.0 and \"1\", for a day and its midnight, for letters in one piece or two.
 
     Examples
     --------
     >>> plain(1.0), plain(pd.Timestamp("1951-05-25")), plain("1951-05-25 00:00:00")
     ('1', '1951-05-25', '1951-05-25')
     """
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+    if isinstance(value, (float, np.floating, Decimal)) and math.isfinite(value) and value == int(value):
         return str(int(value))
     if isinstance(value, np.datetime64):
         value = pd.Timestamp(value)
-    text = str(value)
+    text = unicodedata.normalize("NFC", str(value))
     if isinstance(value, (str, datetime)) and len(text) == 19 and text.endswith("00:00:00") and text[:4].isdecimal():
         return text[:10]
     return text

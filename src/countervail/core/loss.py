@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Floats
+from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Range, Regions, Values
 from countervail.core.table import Table
@@ -71,15 +72,16 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
     member = axis.member
     if table.schema[axis.name].type == "ordinal" and as_interval(table, axis.name):
         levels = table.schema[axis.name].levels
-        rank = np.array([levels.index(v) if levels else v for v in axis.known], dtype=float)
+        place = {canonical_value(v): i for i, v in enumerate(levels or ())}
+        rank = np.array([place[canonical_value(v)] if levels else v for v in axis.known], dtype=float)
         high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
         low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
         most = len(levels) - 1 if levels else float(values.max()) - float(values.min())
         steps: Floats = np.maximum(high - low, 0.0) / (most or 1)
         return steps
-    held = {None if pd.isna(v) else v for v in values.unique()}
+    held = set(code_values(values)[1])
     # A hierarchy's group may hold values that the table does not have: they are no loss.
-    among = member[:, [v in held for v in axis.known]].sum(axis=1)
+    among = member[:, [canonical_value(v) in held for v in axis.known]].sum(axis=1)
     return np.where(member.sum(axis=1) > 1, among / len(held), 0.0)
 
 

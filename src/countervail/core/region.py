@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Bools, Matrix, distinct_frame_rows
+from countervail.core.arrays import Bools, Matrix, distinct_frame_rows, distinct_rows
+from countervail.core.canonical import canonical_value, code_values
 from countervail.core.cells import cell_column, cell_text
 from countervail.core.encode import Coding
 from countervail.core.errors import SchemaError
@@ -18,6 +19,7 @@ from countervail.core.schema import Schema
 from countervail.core.table import to_pandas
 
 _BLOCK = 1 << 24  # cells of a region x row matrix worked on at once
+_WHOLE = 2.0**53  # whole numbers below it are told apart as floats
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,13 +40,17 @@ class Range:
 
     def covers(self, values: pd.Series) -> Bools:
         """Region x row: which values lie inside."""
+        missing = values.isna().to_numpy(dtype=bool)
         try:
-            v = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
+            v = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         except (ValueError, TypeError):
-            raise SchemaError(f"Column '{self.name}' is numeric in the regions but not in the rows.") from None
+            v = np.full(len(values), np.nan)
+        # A few labels among numbers lie in no range; if there is nothing else, the column is another one.
+        if (np.isnan(v) & ~missing).all() and len(v):
+            raise SchemaError(f"Column '{self.name}' is numeric in the regions but not in the rows.")
         inside: Bools = (self.low[:, None] <= v) & (v <= self.high[:, None])
         if self.holes is not None:
-            inside |= self.holes[:, None] & np.isnan(v)
+            inside |= self.holes[:, None] & missing
         return inside
 
     def cell(self, i: int) -> Any:
@@ -64,6 +70,14 @@ class Range:
         return Range(
             self.name, np.where(gone, np.nan, low), np.where(gone, np.nan, high), self.whole and other.whole, holes
         )
+
+    def canonical(self) -> Range:
+        """The same bounds as whole numbers where all of them are; holes only where there are any."""
+        ends = np.concatenate([self.low, self.high])
+        ends = ends[~np.isnan(ends)]
+        whole = bool(((np.abs(ends) < _WHOLE) & (ends == np.floor(ends))).all())
+        holes = self.holes if self.holes is not None and self.holes.any() else None
+        return Range(self.name, self.low + 0.0, self.high + 0.0, whole, holes)  # -0.0 and 0.0 are one number
 
     @property
     def empty(self) -> Bools:
@@ -96,9 +110,9 @@ class Values:
 
     def covers(self, values: pd.Series) -> Bools:
         """Region x row: which values belong; a missing value matches only where missing is a member."""
-        position = {v: i for i, v in enumerate(self.known)}
-        codes, kinds = pd.factorize(values, use_na_sentinel=False)
-        at = np.array([position.get(None if pd.isna(v) else v, -1) for v in kinds], dtype=np.intp)
+        position = {canonical_value(v): i for i, v in enumerate(self.known)}
+        codes, kinds = code_values(values)
+        at = np.array([position.get(v, -1) for v in kinds], dtype=np.intp)
         member = np.concatenate([self.member, np.zeros((len(self.bits), 1), dtype=bool)], axis=1)
         return member[:, at[codes]]
 
@@ -120,6 +134,15 @@ class Values:
         """Which regions accept no value of this column."""
         held: Bools = np.asarray(self.member.any(axis=1))
         return ~held
+
+    def canonical(self, declared: Sequence[Any] | None = None) -> Values:
+        """The same sets over the values that some region holds, in their declared or their one spelling and order."""
+        held = self.pruned()
+        at, known = code_values(held.known, declared)
+        member, old = np.zeros((len(self.bits), len(known)), dtype=bool), held.member
+        for i, j in enumerate(at):
+            member[:, j] |= old[:, i]
+        return Values.of(self.name, known, member)
 
     def pruned(self) -> Values:
         """Without the values that no region holds, so that they do not leave with it."""
@@ -257,6 +280,16 @@ class Regions:
         """Without the values that no region holds."""
         return replace(self, axes=tuple(a.pruned() if isinstance(a, Values) else a for a in self.axes))
 
+    def canonical(self, schema: Schema) -> Regions:
+        """The same regions, told by nothing but their cells and what the schema declares."""
+        axes = (a.canonical() if isinstance(a, Range) else a.canonical(schema[a.name].public) for a in self.axes)
+        return replace(self, axes=tuple(axes))
+
+    def ranks(self) -> NDArray[np.int64]:
+        """Each region's place in an order of their cells; equal ones share theirs."""
+        cells = [np.column_stack([a.low, a.high, _holes(a)]) if isinstance(a, Range) else a.bits for a in self.axes]
+        return distinct_rows(np.column_stack([distinct_rows(rows)[1] for rows in cells]))[1]
+
     def shown_in(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A frame whose columns of these names hold the regions' cells instead."""
         cells = self.to_frame()
@@ -269,6 +302,10 @@ class Regions:
     def text(self) -> list[str]:
         """Each region in words."""
         return [str(region) for region in self]
+
+
+def _holes(axis: Range) -> Bools:
+    return np.zeros(len(axis.low), dtype=bool) if axis.holes is None else axis.holes
 
 
 def _meet(a: Axis, b: Axis) -> Axis:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Ints, number_rows
+from countervail.core.canonical import canonical_series
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_frame
@@ -26,7 +27,6 @@ from countervail.core.stats import plain_value
 from countervail.core.table import Table
 
 _SHOWN = 10
-_EXACT = 2.0**53  # whole numbers below it are the same as floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,28 +225,10 @@ def _all_intervals(axis: Range, first: Ints) -> bool:
     return bool((axis.low[first] < axis.high[first]).all()) and (axis.holes is None or not axis.holes[first].any())
 
 
-def without_traces(frame: pd.DataFrame) -> pd.DataFrame:
-    """A frame whose dtypes tell nothing but its own cells.
-
-    Categories that no row of it holds are dropped, those without an order are put in order (they come in the order of
-    the table's rows), and numbers that only a row that stayed behind made fractions are whole again.
-    """
-    return frame.assign(**{n: _of_these_cells(frame[n]) for n in frame.columns})
-
-
-def _of_these_cells(values: pd.Series) -> pd.Series:
-    dtype = values.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        held = values.cat.remove_unused_categories()
-        if dtype.ordered:
-            return held
-        names = held.cat.categories.tolist()
-        return held.cat.reorder_categories(sorted(names, key=lambda v: (type(v).__name__, v)))
-    if pd.api.types.is_float_dtype(dtype) and len(values):
-        numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        if (np.abs(numbers) < _EXACT).all() and (numbers % 1 == 0).all():
-            return pd.Series(numbers.astype(np.int64), index=values.index, name=values.name)
-    return values.infer_objects() if pd.api.types.is_object_dtype(dtype) else values
+def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.DataFrame:
+    """A frame whose spelling, dtypes and categories tell nothing but its own cells, and what the schema declares."""
+    declared = {} if schema is None else {c.name: c.public for c in schema if c.type != "numeric"}
+    return frame.assign(**{n: canonical_series(frame[n], declared.get(str(n))) for n in frame.columns})
 
 
 def provenance(kind: str, maker: Any, table: Table | None = None) -> dict[str, Any]:

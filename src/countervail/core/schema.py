@@ -9,6 +9,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
+import pandas as pd
+
+from countervail.core.canonical import canonical_value
 from countervail.core.errors import SchemaError
 
 Type = Literal["numeric", "ordinal", "categorical"]
@@ -45,6 +48,8 @@ class Column:
         Words for explanations, e.g. `Phrases(more="{} years older")`.
     read : bool
         Whether domain or levels were read off the rows and nobody has confirmed them: they are then not public.
+    inferred : bool
+        Whether the type was read off the rows: one row can make numbers labels.
     """
 
     name: str
@@ -55,6 +60,7 @@ class Column:
     unit: str = ""
     phrases: Phrases = field(default=Phrases())
     read: bool = field(default=False, compare=False, repr=False)
+    inferred: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -160,9 +166,18 @@ class Schema:
         return replace(self, columns=tuple(c for c in self.columns if c.role != "identifier"))
 
     def declared(self) -> Self:
-        """The schema without what was read off the rows."""
+        """The schema without what was read off the rows; the types of quasi-identifiers are known outside."""
         plain = (replace(c, domain=None, levels=None, read=False) if c.read else c for c in self.columns)
-        return replace(self, columns=tuple(plain))
+        open_ = (replace(c, type="categorical") if c.inferred and c.role != "quasi" else c for c in plain)
+        return replace(self, columns=tuple(open_))
+
+    def typed_by(self, frame: pd.DataFrame) -> Self:
+        """The schema where types that were read off all rows are those of these."""
+        columns = (
+            replace(c, type=infer_type(frame[c.name])) if c.inferred and c.type != "ordinal" and c.name in frame else c
+            for c in self.columns
+        )
+        return replace(self, columns=tuple(columns))
 
     def beside(self, frame: Any) -> Self:
         """What may be said of the table beside these rows of it: identifiers are not even named.
@@ -173,8 +188,8 @@ class Schema:
         columns = []
         for c in self.without_identifiers():
             if c.read and c.role != "quasi":
-                there = set(frame[c.name].dropna().tolist()) if c.name in frame else set()
-                held = tuple(v for v in c.levels or () if v in there)
+                there = set(frame[c.name].dropna().map(canonical_value)) if c.name in frame else set()
+                held = tuple(v for v in map(canonical_value, c.levels or ()) if v in there)
                 c = replace(c, domain=None, levels=held or None)
             columns.append(c)
         return replace(self, columns=tuple(columns))
@@ -185,7 +200,9 @@ class Schema:
         if changes.get("type", old.type) != old.type:
             changes = {"domain": None, "levels": None, **changes}
         if "levels" in changes or "domain" in changes:
-            changes = {"read": False, **changes}
+            changes = {"read": False, "inferred": False, **changes}
+        if "type" in changes:
+            changes = {"inferred": False, **changes}
         return replace(self, columns=tuple(replace(c, **changes) if c is old else c for c in self.columns))
 
     def with_roles(self, **roles: Iterable[str]) -> Self:
@@ -241,6 +258,14 @@ class Schema:
         """A short hash that changes when anything declared changes."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def infer_type(values: pd.Series) -> Type:
+    """The type that a column's dtype speaks for."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return "ordinal" if values.dtype.ordered else "categorical"
+    numbers = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return "numeric" if numbers else "categorical"
 
 
 def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[Any, ...] | None:

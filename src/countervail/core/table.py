@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from countervail.core.conform import conform_column, plain
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files import read_frame
 from countervail.core.rng import RandomState, generator
-from countervail.core.schema import Column, Role, Schema, Type
+from countervail.core.schema import Column, Role, Schema, Type, infer_type
 from countervail.core.schema_file import read_schema
 
 Rows = Any  # a Table, a frame of pandas, polars or pyarrow, one Series, or a mapping of column to value
@@ -256,18 +256,9 @@ def _item(value: Any) -> Any:
 
 
 def _infer(frame: pd.DataFrame) -> Schema:
-    return Schema(tuple(Column(str(name), *_infer_type(frame[name])) for name in frame.columns.unique()))
-
-
-def _infer_type(values: Any) -> tuple[Type]:
-    kind: Literal["numeric", "ordinal", "categorical"] = "categorical"
-    if isinstance(values, pd.DataFrame):  # a repeated name: reported when the frame is checked
-        return (kind,)
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        kind = "ordinal" if values.dtype.ordered else "categorical"
-    elif pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        kind = "numeric"
-    return (kind,)
+    twice = set(frame.columns[frame.columns.duplicated()])  # reported when the frame is checked
+    types: list[Type] = ["categorical" if n in twice else infer_type(frame[n]) for n in frame.columns.unique()]
+    return Schema(tuple(Column(str(n), t, inferred=True) for n, t in zip(frame.columns.unique(), types)))
 
 
 def _read(schema: Schema | str | Path) -> Schema:

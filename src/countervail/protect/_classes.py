@@ -11,15 +11,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Ints
+from countervail.core.arrays import Ints, distinct_rows
+from countervail.core.canonical import code_values
+from countervail.core.cells import cell_text
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
-from countervail.core.region import Regions
+from countervail.core.region import Regions, Values
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
 from countervail.protect.base import TableProtector
+
+SEEDED = "Chance was seeded: whoever knows the seed can repeat the order of the rows and every lot that was drawn."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,27 +77,31 @@ class ClassProtector(TableProtector):
         """The classes of new rows, or of the fitted table (None)."""
 
     def _publish(self, frame: pd.DataFrame, classes: Classes) -> Release:
-        """Shuffled rows without identifiers; rows without a class stay behind."""
+        """Shuffled rows without identifiers; rows without a class stay behind, and so does what only they have."""
         schema = self.table_.schema
-        order = generator(self.random_state).permutation(np.flatnonzero(classes.of >= 0))
-        used, groups = _renumbered(classes.of[order], len(classes.regions))
+        kept = np.flatnonzero(classes.of >= 0)
+        used, groups = _renumbered(classes.of[kept], len(classes.regions))
         others = [c.name for c in schema if c.role not in ("identifier", "quasi")]
         caveats = list(classes.remarks)
         if self.random_state is not None:
-            caveats.append("The rows were shuffled with a seed: whoever knows it can tell their original order.")
-        shown = without_traces(frame[others].iloc[order].reset_index(drop=True))
-        return Release(
-            classes.regions[used].pruned() if len(used) < len(classes.regions) else classes.regions,
+            caveats.append(SEEDED)
+        release = Release(
+            classes.regions[used],
             groups,
-            shown,
-            schema.beside(shown),
+            frame[others].iloc[kept],
+            schema,
             self.guarantee(),
             provenance("protector", self, self.table_),
             tuple(caveats),
-            len(frame) - len(order),
+            len(frame) - len(kept),
             classes.words,
             self.table_,
         )
+        return self._shuffled(canonical_release(release, schema))
+
+    def _shuffled(self, release: Release) -> Release:
+        order = generator(self.random_state).permutation(len(release))
+        return replace(release, groups=release.groups[order], others=release.others.iloc[order].reset_index(drop=True))
 
     def _kept(self, release: Release) -> Release:
         """Without the classes that break the promise among the new rows, over and over until all keep it.
@@ -108,11 +116,9 @@ class ClassProtector(TableProtector):
             if stay.all():
                 break
             used, groups = _renumbered(release.groups[stay], len(release.regions))
-            others = without_traces(release.others[stay].reset_index(drop=True))
             gone = release.suppressed + int((~stay).sum())
-            regions = release.regions[used].pruned() if len(used) else release.regions[:0]
-            schema = self.table_.schema.beside(others)
-            release = replace(release, regions=regions, groups=groups, others=others, schema=schema, suppressed=gone)
+            rest = replace(release, regions=release.regions[used], groups=groups, others=release.others[stay])
+            release = replace(canonical_release(rest, self.table_.schema), suppressed=gone)
         if not len(release):
             raise RefusedError(
                 f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
@@ -120,7 +126,7 @@ class ClassProtector(TableProtector):
             )
         if len(release) < before:
             text = f"{before - len(release)} row(s) were suppressed: too few of the new rows share their class."
-            release = replace(release, caveats=(*release.caveats, text))
+            release = self._shuffled(replace(release, caveats=(*release.caveats, text)))
         return release
 
 
@@ -130,6 +136,42 @@ def checked(owner: str, release: Release) -> Release:
     if broken is not None:
         raise RefusedError(f"{owner} refused to release the table: {broken}. Nothing has left.")
     return release
+
+
+def canonical_release(release: Release, schema: Schema) -> Release:
+    """The release told by nothing but its cells: spelling, dtypes, names of sets, order of classes and of rows.
+
+    `schema` is the table's: what it declares is public, what was read off the rows is kept for these rows only.
+    """
+    others = without_traces(release.others, schema)
+    codes = [code_values(others[n])[0] for n in others.columns]
+    content = distinct_rows(np.column_stack(codes))[1] if codes else np.zeros(len(others), np.int64)
+    regions = release.regions.canonical(schema)
+    place = _order_classes(regions, release.groups, content)
+    groups = place[release.groups]
+    order = np.argsort(groups * (int(content.max(initial=0)) + 1) + content, kind="stable")
+    others = others.iloc[order].reset_index(drop=True)
+    sorted_ = regions[np.argsort(place)]
+    words = {n: _used_words(sorted_, n, w) for n, w in release.words.items()}
+    shown = schema.beside(others).typed_by(others)
+    return replace(release, regions=sorted_, groups=groups[order], others=others, schema=shown, words=words)
+
+
+def _order_classes(regions: Regions, groups: Ints, content: Ints) -> Ints:
+    """Each class's place among all by its cells, and by its rows where cells are equal."""
+    place = regions.ranks()
+    if len(place) and place.max() + 1 < len(place):
+        parts = np.split(content[np.lexsort((content, groups))], np.cumsum(np.bincount(groups))[:-1])
+        order = sorted(range(len(place)), key=lambda c: (place[c], parts[c].tolist()))
+        place[order] = np.arange(len(place))
+    return place
+
+
+def _used_words(regions: Regions, name: str, words: Mapping[str, str]) -> dict[str, str]:
+    """The names of sets that are published: others may be those of people who are not."""
+    axes = [a for a in regions.axes if a.name == name and isinstance(a, Values)]
+    texts = {cell_text(a.cell(int(i))) for a in axes for i in distinct_rows(a.bits)[0]}
+    return {text: word for text, word in words.items() if text in texts}
 
 
 @dataclass(frozen=True, eq=False, slots=True)

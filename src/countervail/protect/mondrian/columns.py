@@ -1,6 +1,6 @@
 """A table's quasi-identifiers as the code arrays that the Mondrian kernels cut, and the rows that are cut together.
 
-Codes of an ordered attribute are ranks, of a categorical one any numbering that depends on the values alone.
+Codes of an ordered attribute are ranks; those of a categorical one follow the content of its values.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
@@ -45,7 +46,6 @@ class Quasi:
     kind: int
     values: Any
     missing: bool
-    whole: bool = False
     hierarchy: Hierarchy | None = None
 
     @property
@@ -56,10 +56,8 @@ class Quasi:
     @property
     def known(self) -> list[Any]:
         """The value of each code as a plain Python object (None for missing)."""
-        if self.column.type == "numeric":
-            values = [int(v) if self.whole else float(v) for v in self.values]
-        else:
-            values = list(self.values)
+        numeric = self.column.type == "numeric"
+        values = [canonical_value(v) for v in self.values] if numeric else list(self.values)
         return [*values, None] if self.missing else values
 
 
@@ -75,15 +73,17 @@ def encode(table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[list[Qua
         if column.type == "numeric":
             known, codes[:, j] = rank_numbers(values)
         elif column.type == "ordinal" and hierarchy is None:
-            known, codes[:, j] = list(column.levels or ()), _place(values, list(column.levels or ()))
+            known, codes[:, j] = list(column.levels or ()), place_values(values, column.levels or ())
         else:
-            known, codes[:, j] = rank_values(values)
+            codes[:, j], kinds = code_values(values)
+            known = [v for v in kinds if v is not None]
+            codes[codes[:, j] == len(known), j] = -1
         holes = codes[:, j] < 0
         missing = bool(holes.any())
         if missing:
             codes[holes, j] = len(known)
         kind = TREE if hierarchy is not None else FLAT if column.type == "categorical" else ORDERED
-        quasi.append(Quasi(column, kind, known, missing, pd.api.types.is_integer_dtype(values.dtype), hierarchy))
+        quasi.append(Quasi(column, kind, known, missing, hierarchy))
     return quasi, codes
 
 
@@ -169,7 +169,7 @@ def stacked(above: Sequence[Ints]) -> Ints:
 
 def rank_numbers(values: pd.Series) -> tuple[Floats, Ints]:
     """Distinct numbers in ascending order, and each row's place among them (-1: missing)."""
-    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    numbers = values.to_numpy(dtype=float, na_value=np.nan) + 0.0  # -0.0 and 0.0 are one number
     present = ~np.isnan(numbers)
     everywhere = bool(present.all())
     inside = numbers if everywhere else numbers[present]
@@ -190,33 +190,11 @@ def rank_numbers(values: pd.Series) -> tuple[Floats, Ints]:
     return known, codes
 
 
-def rank_values(values: pd.Series) -> tuple[list[Any], Ints]:
-    """Distinct values in the order of their content, and each row's place among them (-1: missing)."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        raw, kinds = values.cat.codes.to_numpy(), list(values.cat.categories)
-        used = np.zeros(len(kinds) + 1, bool)
-        used[raw] = True  # -1 lands on the last, which is not a value
-        seen = np.flatnonzero(used[:-1])
-    else:
-        raw, found = pd.factorize(values)
-        kinds, seen = found.tolist(), np.arange(len(found))
-    order = sorted(seen.tolist(), key=lambda i: (type(kinds[i]).__name__, kinds[i]))
-    place = np.full(len(kinds) + 1, -1, np.int32)
-    place[order] = np.arange(len(order))
-    return [kinds[i] for i in order], place[raw]
-
-
-def _place(values: pd.Series, levels: list[Any]) -> Ints:
-    """Each row's place among declared values (-1: missing or unknown)."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        table = np.append(pd.Index(levels).get_indexer(pd.Index(values.dtype.categories)), -1)
-        return np.asarray(table[values.cat.codes.to_numpy()], np.int32)
-    return np.asarray(pd.Index(levels).get_indexer(pd.Index(values)), np.int32)
-
-
 def place_values(values: pd.Series, known: Sequence[Any]) -> Ints:
     """Each row's place among known values (-1: unseen or missing)."""
-    return _place(values, list(known))
+    place = {canonical_value(v): i for i, v in enumerate(known) if v is not None}
+    codes, kinds = code_values(values)
+    return np.array([place.get(v, -1) for v in kinds], np.int32)[codes]
 
 
 def class_column(table: Table, *, by_class: bool, owner: str) -> str | None:
@@ -227,14 +205,19 @@ def class_column(table: Table, *, by_class: bool, owner: str) -> str | None:
 
 
 def parts_of(table: Table, by: str | None) -> Iterator[tuple[Any, Longs]]:
-    """The rows to cut: all at once, or each class of a column in the order of its name."""
+    """The rows to cut: all at once, or each class of a column as it is declared, or by content."""
     if by is None:
         yield None, np.arange(len(table.frame))
         return
-    codes, kinds = pd.factorize(table.frame[by], use_na_sentinel=False)
-    values = [None if pd.isna(v) else v for v in kinds.tolist()]
-    for i in sorted(range(len(values)), key=lambda i: (type(values[i]).__name__, str(values[i]))):
-        yield values[i], np.flatnonzero(codes == i)
+    codes, values = code_values(table.frame[by], table.schema[by].values)
+    for i, value in enumerate(values):
+        yield value, np.flatnonzero(codes == i)
+
+
+def content_order(table: Table) -> Longs:
+    """The rows in an order of all that a release could show of them: a lot drawn on it ignores how they came."""
+    names = [c.name for c in table.schema if c.role != "identifier"]
+    return np.lexsort([code_values(table.frame[n])[0] for n in reversed(names)]).astype(np.int64)
 
 
 def part_remarks(by: str | None) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core._kernels import kernel as kernel
+from countervail.core.canonical import code_values
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, value_ranks
@@ -102,8 +102,7 @@ class Requirements:
         if column.role in ("identifier", "quasi"):
             must = "a column that is neither identifier nor quasi-identifier"
             raise bad_parameter(self.owner, "sensitive", must, self.sensitive)
-        codes, kinds = pd.factorize(table.frame[column.name], use_na_sentinel=False)
-        values = [None if pd.isna(v) else v for v in kinds.tolist()]
+        codes, values = code_values(table.frame[column.name], column.values)
         above = None
         if self.t is not None and self.closeness == "ordered":
             codes = value_ranks(values, column)[codes]

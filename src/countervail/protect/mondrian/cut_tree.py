@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError
 from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json
@@ -211,8 +212,9 @@ def _known_groups(q: Quasi, known: list[Any]) -> Ints:
 
 
 def _rows_of(column: pd.Series, value: Any) -> Any:
-    same = column.isna() if value is None else column == value
-    return np.flatnonzero(same.to_numpy(dtype=bool, na_value=False))
+    codes, kinds = code_values(column)
+    value = canonical_value(value)
+    return np.flatnonzero(codes == kinds.index(value)) if value in kinds else np.zeros(0, np.intp)
 
 
 def _tree(nodes: dict[str, list[int]]) -> Tree:

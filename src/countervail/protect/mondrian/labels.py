@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core.arrays import Bools
+from countervail.core.canonical import canonical_value
 from countervail.core.cells import cell_text
 from countervail.core.conform import plain
 from countervail.core.hierarchy import Hierarchy
@@ -111,7 +113,7 @@ def _axis(q: Quasi, j: int, labels: TightLabels, *, groups: bool) -> Axis:
     low, high, holes = labels.low[:, j], labels.high[:, j], labels.missing[:, j]
     if q.column.type == "numeric":
         values = np.append(np.asarray(q.values, float), np.nan)  # code -1: none but missing
-        return Range(name, values[low], values[high], q.whole, holes if q.missing else None)
+        return Range(name, values[low], values[high], holes=holes if q.missing else None).canonical()
     place = np.arange(len(q.values))
     member = (low[:, None] <= place) & (place <= high[:, None]) & (low[:, None] >= 0)
     if q.missing:
@@ -126,8 +128,12 @@ def _members(labels: TightLabels, j: int, size: int) -> Bools:
 
 
 def _grouped(q: Quasi, hierarchy: Hierarchy, member: Bools) -> Values:
-    """All values below the lowest node that holds every value of the class."""
-    known = [*q.known, *unseen_values(q)]
+    """All values below the lowest node that holds every value of the class.
+
+    Values that no class holds are spelt like those that one does, whether a row that was left out has them or nobody.
+    """
+    held = [q.known[i] for i in np.flatnonzero(member.any(axis=0))]
+    known = [v if v in held or v is None else spell_like(plain(v), held) for v in (*q.known, *unseen_values(q))]
     below = hierarchy.ancestors(known)
     out = np.zeros((len(member), len(known)), dtype=bool)
     open_ = np.flatnonzero(member.any(axis=1))
@@ -174,13 +180,22 @@ def unseen_values(q: Quasi) -> list[Any]:
     present = {plain(v) for v in q.known if v is not None}
     extra = [v for v in dict.fromkeys(q.hierarchy.values) if v not in present]
     if q.column.type != "numeric":
-        return list(extra)
-    return [int(float(v)) if q.whole else float(v) for v in extra if _is_number(v)]
+        return [spell_like(v, q.known) for v in extra]
+    return [canonical_value(float(v)) for v in extra if _is_number(v)]
+
+
+def spell_like(text: str, values: Sequence[Any]) -> Any:
+    """A value that a hierarchy writes as text, as it is where texts are among the values, else in their type."""
+    kinds = {type(v) for v in values if v is not None}
+    if kinds == {bool}:
+        return {"True": True, "False": False}.get(text, text)
+    if kinds and kinds <= {int, float} and _is_number(text) and plain(canonical_value(float(text))) == text:
+        return canonical_value(float(text))
+    return text
 
 
 def _is_number(text: str) -> bool:
     try:
-        float(text)
+        return math.isfinite(float(text))
     except ValueError:
         return False
-    return True

@@ -22,7 +22,15 @@ from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._classes import Classes, ClassProtector
 from countervail.protect._fitted import verify_unchanged
 from countervail.protect._recorded import partition_digest
-from countervail.protect.mondrian.columns import Attributes, class_column, describe, encode, part_remarks, parts_of
+from countervail.protect.mondrian.columns import (
+    Attributes,
+    class_column,
+    content_order,
+    describe,
+    encode,
+    part_remarks,
+    parts_of,
+)
 from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
 from countervail.protect.mondrian.grow import Branch, cut_parts, partition
@@ -210,15 +218,22 @@ class Mondrian(ClassProtector):
         found = cut_parts(codes, secret, data, constraints, parts_of(table, self.by_), cut, check)
         self.branches_ = found.branches
         self.strict_regions_ = self._named(found.distinct, found.distinct_cells, found.n_cells, data)
-        self._narrow(codes, secret, found.cell_of, found.n_cells, data, constraints)
+        self._narrow(table, codes, secret, found.cell_of, found.n_cells, data, constraints)
 
     def _narrow(
-        self, codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, constraints: CutConstraints
+        self,
+        table: Table,
+        codes: Ints,
+        secret: Ints,
+        cell_of: Ints,
+        n_cells: int,
+        data: Attributes,
+        constraints: CutConstraints,
     ) -> None:
         """Share ties out and leave rows out, where that is wanted; new rows keep to the cells without either."""
         self.suppressed_ = 0
         if self.mode == "relaxed":
-            drawn = generator(self.random_state).permutation(len(codes))
+            drawn = generator(self.random_state).permutation(content_order(table))
             gain = self.choose == "gain"
             cell_of, n_cells = share_ties(codes, secret, cell_of, n_cells, data, constraints, drawn, gain=gain)
         if budget := int(self.suppress * len(codes)):

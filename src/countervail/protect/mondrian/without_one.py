@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from countervail.core.canonical import code_values
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import Agreement
 from countervail.core.region import Regions
@@ -148,14 +149,13 @@ def without_each(protector: _CutTable, table: Table, sensitive: str, *, gain: bo
     groups = fitted.labels == "hierarchy"
     _, codes = encode(table, {q.column.name: q.hierarchy for q in fitted.quasi_ if q.hierarchy is not None})
     data = describe(fitted.quasi_, tree_loss=groups)
-    secret, kinds = pd.factorize(table.frame[sensitive], use_na_sentinel=False)
-    values = tuple(None if pd.isna(v) else v for v in kinds.tolist())
+    secret, kinds = code_values(table.frame[sensitive], table.schema[sensitive].values)
     _, constraints = fitted._requirements().read(table, fitted.hierarchies_)
     part = np.zeros(len(table), np.int32)
     for number, (_, rows) in enumerate(parts_of(table, fitted.by_)):
         part[rows] = number
     found = WithoutEach(
-        table, tuple(fitted.quasi_), codes, data, constraints, secret.astype(np.int32), values, part, groups, gain,
+        table, tuple(fitted.quasi_), codes, data, constraints, secret.astype(np.int32), tuple(kinds), part, groups, gain,
         basic, refit,
     )  # fmt: skip
     return found if found.survives() else None

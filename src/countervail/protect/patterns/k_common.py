@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,12 +10,13 @@ import pandas as pd
 
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.guarantee import KCommonality
-from countervail.core.release import Release, provenance
+from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
-from countervail.protect._classes import checked
+from countervail.protect._classes import SEEDED, canonical_release, checked
 from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
 from countervail.protect.base import TableProtector
+from countervail.protect.mondrian.columns import content_order
 from countervail.protect.patterns.compose import Objects, choose, compose
 from countervail.rules.induce import Inducer, cap_unions
 from countervail.rules.inputs import build_value_table
@@ -109,7 +111,9 @@ class KCommonPatterns(TableProtector):
 
     def _learn(self, table: Table) -> None:
         target = str(table.schema.target)
-        values = build_value_table(table.features, table.target, table.schema, "KCommonPatterns")
+        rows = table.frame[[*table.schema.features, target]].iloc[content_order(table)]
+        rows = without_traces(rows.reset_index(drop=True), table.schema)
+        values = build_value_table(rows[table.schema.features], rows[target], table.schema, "KCommonPatterns")
         if self.k > values.rows:
             raise bad_parameter("KCommonPatterns", "k", f"at most the number of rows, {values.rows}", self.k)
         cap = cap_unions(values, self.max_union, "KCommonPatterns")
@@ -130,19 +134,20 @@ class KCommonPatterns(TableProtector):
         schema, n = self.table_.schema, len(self.patterns_)
         caveats = list(self.remarks_)
         if self.random_state is not None:
-            caveats.append("The patterns were shuffled with a seed: whoever knows it can tell their original order.")
-        order = generator(self.random_state).permutation(n)
-        return Release(
-            self.patterns_[order],
+            caveats.append(SEEDED)
+        release = Release(
+            self.patterns_,
             np.arange(n, dtype=np.int64),
             pd.DataFrame(index=pd.RangeIndex(n)),
-            schema.beside(pd.DataFrame()),
+            schema,
             self.guarantee(),
             provenance("protector", self, self.table_),
             tuple(caveats),
             suppressed=self.deleted_,
             audit=self.table_,
         )
+        release = canonical_release(release, schema)
+        return replace(release, regions=release.regions[generator(self.random_state).permutation(n)])
 
     def _check_parameters(self, table: Any) -> None:
         owner = "KCommonPatterns"

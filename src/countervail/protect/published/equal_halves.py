@@ -19,6 +19,7 @@ from countervail.protect.mondrian.columns import (
     ORDERED,
     Attributes,
     class_column,
+    content_order,
     describe,
     encode,
     part_remarks,
@@ -109,9 +110,10 @@ class EqualHalvesMondrian(ClassProtector):
         data = describe(quasi, tree_loss=False)
         rng = generator(self.random_state)
         cell_of, first = np.empty(len(codes), np.int32), 0
+        settled = content_order(table)
         for _, rows in parts_of(table, self.by_):
             required.check_part(FITS if len(rows) >= self.k else FAILS_K, len(rows), table, self.by_)
-            drawn = rng.permutation(rows)
+            drawn = rng.permutation(settled[np.isin(settled, rows)])
             order = drawn[np.lexsort(codes[drawn].T[::-1])]
             cells, n_cells = partition_equal(codes[order], data, self.k)
             cell_of[order] = cells + first
