@@ -86,10 +86,10 @@ class KeepsSeedSecret(Mutant):
 
 
 class TellsSeed(Mutant):
-    def _provenance(self):
-        made = super()._provenance()
-        made["parameters"]["random_state"] = self.random_state
-        return made
+    def _publish(self, frame, classes):
+        release = super()._publish(frame, classes)
+        release.provenance["parameters"]["random_state"] = self.random_state
+        return release
 
 
 class AlwaysSeeded(Mutant):

@@ -67,11 +67,19 @@ def test_several_k_and_l_side_by_side(files):
     assert "secret-" not in page + data.read_text()
 
 
-def test_the_checked_mondrian_is_tested_on_people_drawn_at_random(files):
-    done = run(files, "--k", "4", "--records", "8", "--json", "--method", "mondrian", "--sensitive", "ill")
+@pytest.mark.parametrize(("encoding", "path"), [("tf-tf", "fast"), ("bounds-hot", "general")])
+def test_people_are_drawn_at_random_where_that_is_asked_for(files, encoding, path):
+    drawn = ("--records", "8", "--encoding", encoding)
+    done = run(files, "--k", "4", *drawn, "--json", "--method", "mondrian", "--sensitive", "ill")
     assert done.exit_code == 0, done.output
     one = json.loads(done.stdout)["tests"]["k=4"]
-    assert (one["tested"], one["people"], one["path"]) == (8, 90, "general")
+    assert (one["tested"], one["people"], one["path"]) == (8, 90, path)
+
+
+def test_our_own_mondrian_is_tested_on_everybody(files):
+    done = run(files, "--k", "4", "--json", "--sensitive", "ill")
+    one = json.loads(done.stdout)["tests"]["k=4"]
+    assert (one["tested"], one["people"], one["path"]) == (90, 90, "fast")
 
 
 def test_recursive_diversity_has_its_c(files):
@@ -82,8 +90,8 @@ def test_recursive_diversity_has_its_c(files):
 
 def test_a_run_can_be_resumed(files):
     file = files / "kept.json"
-    first = run(files, "--k", "4", "--records", "5", "--json", "--resume", str(file))
-    again = run(files, "--k", "4", "--records", "5", "--json", "--resume", str(file))
+    words = ("--k", "4", "--records", "5", "--encoding", "bounds-hot", "--json", "--resume", str(file))
+    first, again = run(files, *words), run(files, *words)
     assert first.exit_code == again.exit_code == 0
     assert (files / "kept-0.json").is_file()
     assert json.loads(first.stdout) == json.loads(again.stdout)

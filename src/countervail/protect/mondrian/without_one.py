@@ -154,8 +154,8 @@ def without_each(protector: _CutTable, table: Table, sensitive: str, *, gain: bo
     part = np.zeros(len(table), np.int32)
     for number, (_, rows) in enumerate(parts_of(table, fitted.by_)):
         part[rows] = number
+    quasi, values = tuple(fitted.quasi_), tuple(kinds)
     found = WithoutEach(
-        table, tuple(fitted.quasi_), codes, data, constraints, secret.astype(np.int32), tuple(kinds), part, groups, gain,
-        basic, refit,
-    )  # fmt: skip
+        table, quasi, codes, data, constraints, secret.astype(np.int32), values, part, groups, gain, basic, refit
+    )
     return found if found.survives() else None
