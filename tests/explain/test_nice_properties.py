@@ -54,9 +54,13 @@ def slow_nice(table, model, row, reward):
     """The specification, word for word, on dictionaries and one row at a time."""
     eps, classes = 1e-11, ["no", "yes"]
 
+    known = {}
+
     def score(r):
-        frame = pd.DataFrame([r]).astype(table.features.dtypes.to_dict())
-        return model(frame)[0]
+        key = tuple(r.values())
+        if key not in known:
+            known[key] = model(pd.DataFrame([r]).astype(table.features.dtypes.to_dict()))[0]
+        return known[key]
 
     records, truth = table.features.to_dict("records"), table.target.tolist()
     scale = {n: max(table.frame[n].max() - table.frame[n].min(), eps) for n in ("age", "debt")}
@@ -93,10 +97,10 @@ def test_equals_the_slow_twin(seed, n, reward):
 
 
 @pytest.mark.parametrize("reward", ["none", "sparsity", "proximity", "plausibility"])
-def test_constraints_are_never_violated(reward):
-    """1,200 random cases per reward: immutable, ranges, monotone, forbidden transitions, and the wanted class."""
-    checked = 0
-    for seed in range(60):
+def test_constraints_are_never_violated(reward, seeds):
+    """20 queries of each random table: immutable, ranges, monotone, forbidden transitions, and the wanted class."""
+    checked, tables = 0, seeds(25, 500)
+    for seed in tables:
         rng = np.random.default_rng(seed)
         table, model, rows = people(seed, 40), linear_model(seed), people(seed + 7, 20).features
         immutable = [n for n in ("own", "city") if rng.random() < 0.4]
@@ -130,7 +134,7 @@ def test_constraints_are_never_violated(reward):
             assert (step >= 0).all() if way == "up" else (step <= 0).all()
         for n, moves in forbidden.items():
             assert not any(((a[n] == s) & (b[n] == t)).any() for s, t in moves)
-    assert checked >= 1_000
+    assert checked == 20 * len(tables)
 
 
 @settings(max_examples=25, deadline=None)

@@ -124,8 +124,8 @@ def test_inversion_needs_a_search_to_rerun():
         cv.attack.Inversion().run(cv.NICE().fit(table, model), table, table)
 
 
-def test_every_group_has_k_people_and_its_region_holds_them(quick_groups):
-    for seed in range(40):
+def test_every_group_has_k_people_and_its_region_holds_them(quick_groups, seeds):
+    for seed in seeds(12, 200):
         table = people(seed, 90)
         for k in (2, 5, 20, 90):
             protector = cv.CFK(k=k).fit(table, model)

@@ -91,9 +91,9 @@ def slow_t(values, everyone, ground):
 KINDS = ["distinct", "entropy", "recursive", "frequency"]
 
 
-def test_a_thousand_random_tables_keep_k_l_and_t_by_an_independent_count():
-    released = refused = 0
-    for seed in range(1200):
+def test_random_tables_keep_k_l_and_t_by_an_independent_count(seeds):
+    released, refused, tables = 0, 0, seeds(400, 5_000)
+    for seed in tables:
         table = random_table(seed)
         rng = np.random.default_rng(seed + 10_000)
         k, kind = int(rng.integers(1, 7)), KINDS[seed % 4]
@@ -125,8 +125,8 @@ def test_a_thousand_random_tables_keep_k_l_and_t_by_an_independent_count():
                 assert slow_l(values, kind, 3.0, 2) >= least - 1e-9
             if t is not None:
                 assert slow_t(values, everyone, ground) <= t + 1e-9
-    assert released > 1000
-    assert refused > 20
+    assert released > 0.8 * len(tables)
+    assert refused > len(tables) / 60
 
 
 def test_every_cell_holds_its_rows_and_is_tight():
