@@ -46,6 +46,7 @@ STORED = {
     "objects": lambda cells: pd.Series(cells, dtype=object),
     "nullable": lambda cells: pd.Series(cells, dtype=object).infer_objects().convert_dtypes(),
     "Arrow": lambda cells: pd.Series(pd.arrays.ArrowExtensionArray(pa.array(cells))),
+    "Arrow dictionary": lambda cells: pd.Series(pd.arrays.ArrowExtensionArray(pa.array(cells).dictionary_encode())),
     "from Arrow": lambda cells: pa.array(cells).to_pandas(),
     "from polars": lambda cells: pl.Series(cells).to_pandas(),
     "from Parquet": lambda cells: through_parquet(pa.array(cells)),

@@ -207,9 +207,10 @@ def _code_numbers(numbers: Any) -> tuple[Ints, list[Any]]:
 def _factorize(values: pd.Series) -> tuple[Any, list[Any]]:
     """Each row's place among the distinct values that occur (-1: missing), however they are stored."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        raw = values.cat.codes.to_numpy().astype(np.int64)
-        used = np.bincount(raw[raw >= 0], minlength=len(values.cat.categories)) > 0
-        place = np.append(np.cumsum(used) - 1, -1)
-        return place[raw], values.cat.categories[used].tolist()
-    raw, kinds = pd.factorize(values)
-    return raw, kinds.tolist()
+        raw, kinds = values.cat.codes.to_numpy().astype(np.int64), values.cat.categories
+    else:
+        raw, kinds = pd.factorize(values)
+    # Categories, and dictionaries of Arrow, may hold values that no row has.
+    used = np.bincount(raw[raw >= 0], minlength=len(kinds)) > 0
+    place = np.append(np.cumsum(used) - 1, -1)
+    return place[raw], kinds[used].tolist()
