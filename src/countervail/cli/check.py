@@ -31,7 +31,7 @@ def check(
 ) -> None:
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
 
-    Rows belong together when all their quasi-identifier cells are equal: `24-27`, `{a, b}` or plain values.
+    Rows belong together when all their quasi-identifier cells are equal as written: `07` is not `7`.
     Identifiers in the file, and columns that the schema does not declare, fail the check too.
 
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`

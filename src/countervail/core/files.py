@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -24,11 +24,11 @@ _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
 _DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 
 
-def read_frame(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+def read_frame(path: str | Path, schema: Schema | None = None, *, text: Iterable[str] = ()) -> pd.DataFrame:
     """Read a file; columns declared categorical or ordinal become categories with exactly their values.
 
     A CSV is read with semicolons or tabs where its header has them and no comma. Undeclared columns with leading zeros
-    (`01018`) stay text.
+    (`01018`) stay text, and so do those named in `text`, as they are written.
     """
     path = Path(path)
     if not path.is_file():
@@ -36,7 +36,7 @@ def read_frame(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     if path.name.endswith(".parquet"):
         frame = _parquet(path)
     elif path.name.endswith((".csv", ".csv.gz")):
-        frame = _csv(path, schema)
+        frame = _csv(path, schema, set(text))
     else:
         raise SchemaError(f"The file '{path.name}' must end in one of {', '.join(ENDINGS)}.")
     for column in schema or ():
@@ -80,9 +80,9 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
         place.unlink(missing_ok=True)
 
 
-def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
+def _csv(path: Path, schema: Schema | None, text: set[str]) -> pd.DataFrame:
     data = _bytes(path)
-    text = {c.name for c in schema or () if c.type != "numeric"}
+    text = text | {c.name for c in schema or () if c.type != "numeric"}
     numeric = {c.name for c in schema or () if c.type == "numeric"}
     separator = _separator(data)
     frame = _parsed(data, path, separator, text)
