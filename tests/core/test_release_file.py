@@ -10,8 +10,8 @@ import pytest
 
 import countervail as cv
 from countervail import KAnonymity, LDiversity, SchemaError, TCloseness
-from countervail.core.guarantee.diversity import Tally
 from countervail.core.files import write_frame
+from countervail.core.guarantee.diversity import Tally
 from countervail.core.release_file import PublishedFile, cell_key, examine
 
 SCHEMA = cv.Schema(

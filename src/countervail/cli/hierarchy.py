@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, check_ending, err, numbers, say_json
+from countervail.cli.shared.common import AsJson, Data, check_ending, numbers, remark, say_json, show_text
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.schema_file import read_schema
@@ -63,9 +63,9 @@ def hierarchy(
         about = {"column": column, "kind": proposal.kind, "reason": proposal.reason}
         say_json({**about, "lines": [list(row) for row in proposal.hierarchy.rows]})
     elif output is None:
-        typer.echo(proposal.hierarchy.to_csv(), nl=False)
+        show_text(proposal.hierarchy.to_csv())
     where = "" if output is None else f" Written to {output}."
     text = (
         f"{column}: {proposal.kind} ({proposal.reason}), {proposal.hierarchy.levels} levels.{where} Read and edit it."
     )
-    err.print(text, markup=False)
+    remark(text)

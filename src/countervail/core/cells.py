@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+# Control characters, line separators, marks that turn the direction of reading, halves of a character.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ENDLESS = (float("inf"), float("-inf"))
 
 
@@ -44,6 +47,17 @@ def cell_text(cell: Any) -> str:
     if isinstance(cell, pd.Timestamp) and cell == cell.normalize():
         return str(cell.date())
     return _point(float(cell)) if isinstance(cell, (float, np.floating)) else str(cell)
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""A text whose control characters are shown as escapes: a terminal would obey them, and a line would break.
+
+    Examples
+    --------
+    >>> print(visible("red: \x1b[31m"), visible("two\nlines"))
+    red: \x1b[31m two\nlines
+    """
+    return _CONTROL.sub(lambda m: m[0] if m[0] in keep else m[0].encode("unicode_escape").decode(), text)
 
 
 def range_text(low: float, high: float) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+_LONG = 200
+
 
 class CountervailError(Exception):
     """Base of every error that Countervail raises on purpose."""
@@ -45,7 +47,16 @@ class PrivacyWarning(UserWarning):
 def bad_parameter(owner: str, name: str, must: str, got: Any, way_out: str = "") -> ParameterError:
     """The error for a parameter, in the one form that all of ours share."""
     hint = f" {way_out}" if way_out else ""
-    return ParameterError(f"The '{name}' parameter of {owner} must be {must}. Got {got!r} instead.{hint}")
+    return ParameterError(f"The '{name}' parameter of {owner} must be {must}. Got {shown(got)} instead.{hint}")
+
+
+def shown(value: Any) -> str:
+    """What was got, for one line: long ones are cut, and numbers that Python will not even spell are described."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"{type(value).__name__} with a number of thousands of digits"
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def check_count(owner: str, name: str, value: Any, most: int | None = None) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json
+from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json, visible
 from countervail.core.errors import SchemaError
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.json_data import json_object, whole_json
@@ -68,7 +68,7 @@ class Explanation:
         if self.pureness is not None and self.pureness < 1:
             lines.append(f"  It holds for {self.pureness:.0%} of the combinations of these values.")
         if self.note:
-            lines.append(f"  {self.note}")
+            lines.append(f"  {visible(self.note)}")
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 import re
@@ -10,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -55,9 +56,19 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
         if path.name.endswith(".parquet"):
             frame.to_parquet(place, index=False)
         else:
-            frame.to_csv(place, index=False, compression="gzip" if path.name.endswith(".gz") else None)
+            # pandas puts no quotes around a carriage return, which readers take for the end of a line.
+            quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _holds(frame, "\r") else csv.QUOTE_MINIMAL
+            gzipped = path.name.endswith(".gz")
+            frame.to_csv(place, index=False, compression="gzip" if gzipped else None, quoting=quoting)
 
     write_file(path, write)
+
+
+def _holds(frame: pd.DataFrame, mark: str) -> bool:
+    """Whether the header or some text has this character in it."""
+    texts = frame.select_dtypes(exclude=["number", "bool"]).items()
+    kept = (v.cat.categories if isinstance(v.dtype, pd.CategoricalDtype) else v for _, v in texts)
+    return any(isinstance(c, str) and mark in c for cells in (frame.columns, *kept) for c in cells)
 
 
 def write_text(text: str, path: str | Path) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
 from countervail.core.protocols import Progress as Report
 from countervail.core.schema import Schema
@@ -38,8 +39,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 
 def say(text: str) -> None:
-    """A line for the person at the terminal; never markup, so that data cannot style it."""
-    out.print(text, markup=False)
+    """A line for the person at the terminal; never markup or control characters, so that data cannot style it."""
+    out.print(visible(text, keep="\n"), markup=False)
+
+
+def remark(text: str) -> None:
+    """A line beside the result, where it does not get into a pipe."""
+    err.print(visible(text, keep="\n"), markup=False)
+
+
+def show_text(text: str) -> None:
+    """Text that may go into a file; control characters are shown as escapes only where a person looks at it."""
+    typer.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text, nl=False)
 
 
 def say_json(data: Any) -> None:
@@ -54,9 +65,9 @@ def json_text(data: Any) -> str:
 
 def table(header: list[str], rows: list[list[str]]) -> None:
     """A small table."""
-    grid = RichTable(*header, box=None, pad_edge=False, header_style="bold")
+    grid = RichTable(*map(visible, header), box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*map(visible, row))
     out.print(grid, markup=False)
 
 
