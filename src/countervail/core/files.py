@@ -18,6 +18,7 @@ import pandas as pd
 
 from countervail.core.conform import conform_column
 from countervail.core.errors import DataNotFoundError, SchemaError
+from countervail.core.json_data import DAMAGED
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -208,7 +209,8 @@ def _parquet(path: Path) -> pd.DataFrame:
 
     try:
         return pd.read_parquet(path)
-    except (pyarrow.ArrowInvalid, OSError):
+    # What pandas has written beside the columns is read by pandas itself, which checks nothing of it.
+    except (pyarrow.ArrowException, OSError, *DAMAGED):
         raise SchemaError(f"The file '{path.name}' is not a readable Parquet file.") from None
 
 
