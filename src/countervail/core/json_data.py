@@ -17,6 +17,10 @@ from countervail.core.errors import CountervailError, SchemaError
 DAMAGED: Final = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
+class DamagedJsonError(SchemaError):
+    """JSON data lack a part, or have one of another shape."""
+
+
 def json_object(text: str, parameter: str, owner: str, writer: str) -> dict[str, Any]:
     """A text that must hold one JSON object."""
     try:
@@ -34,9 +38,10 @@ def whole_json(parameter: str, owner: str, writer: str) -> Iterator[None]:
     try:
         yield
     except DAMAGED as error:
-        if isinstance(error, CountervailError):
+        # Of several readers inside one another, the outermost knows what was given.
+        if isinstance(error, CountervailError) and not isinstance(error, DamagedJsonError):
             raise
-        raise SchemaError(
+        raise DamagedJsonError(
             f"The '{parameter}' given to {owner} is damaged: a part is missing or of another shape. Give what {writer} "
             f"wrote, unchanged."
         ) from None
