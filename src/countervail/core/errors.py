@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 _LONG = 200
+_MANY = 20
 
 
 class CountervailError(Exception):
@@ -65,3 +67,9 @@ def check_count(owner: str, name: str, value: Any, most: int | None = None) -> N
     if not whole or value < 1 or (most is not None and value > most):
         limit = f" and at most {most}" if most is not None else ""
         raise bad_parameter(owner, name, f"a whole number of at least 1{limit}", value)
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names for one line; of very many, the first."""
+    more = f" and {len(names) - _MANY:,} more" if len(names) > _MANY else ""
+    return f"{[str(n) for n in names[:_MANY]]}{more}"

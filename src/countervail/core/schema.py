@@ -6,11 +6,12 @@ import hashlib
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
-from countervail.core.errors import SchemaError, shown
+from countervail.core.errors import SchemaError, listed, shown
 
 Type = Literal["numeric", "ordinal", "categorical"]
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
@@ -119,12 +120,15 @@ class Schema:
 
     columns: tuple[Column, ...]
     favourable: tuple[Any, ...] = ()
+    _by_name: Mapping[Any, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_labels("The schema's 'favourable'", self.favourable)
-        names = [c.name for c in self.columns]
-        if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise SchemaError(f"Column names must be unique. Repeated: {twice}. Rename them.")
+        object.__setattr__(self, "_by_name", {c.name: c for c in self.columns})
+        if len(self._by_name) < len(self.columns):
+            times = Counter(c.name for c in self.columns)
+            twice = sorted(n for n, count in times.items() if count > 1)
+            raise SchemaError(f"Column names must be unique. Repeated: {listed(twice)}. Rename them.")
         if len(self.names("target")) > 1:
             raise SchemaError(f"At most one column can be the target. Got {self.names('target')}.")
 
@@ -135,13 +139,12 @@ class Schema:
         return len(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return any(c.name == name for c in self.columns)
+        return isinstance(name, Hashable) and name in self._by_name
 
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise SchemaError(f"No column named {name!r} in the schema. Columns: {[c.name for c in self.columns]}.")
+        if name not in self:
+            raise SchemaError(f"No column named {shown(name)} in the schema. Columns: {listed(self.names())}.")
+        return self._by_name[name]
 
     def names(self, *roles: Role) -> list[str]:
         """Names of the columns with one of these roles; all of them when none is given."""
