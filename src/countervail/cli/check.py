@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -100,8 +101,10 @@ def _promises(
     if schema[secret].role in ("identifier", "quasi"):
         raise bad_parameter("check", "sensitive", "a column that is neither identifier nor quasi-identifier", secret)
     if l is not None:
-        if l < 1:
+        if not 1 <= l < math.inf:
             raise bad_parameter("check", "l", "a number of at least 1", l)
+        if not 0 < c < math.inf:
+            raise bad_parameter("check", "c", "a number above 0", c)
         promises.append(LDiversity(l, diversity, secret, c if diversity == "recursive" else None))
     if t is not None:
         if not 0 <= t <= 1:

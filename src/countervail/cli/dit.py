@@ -50,7 +50,7 @@ def dit(
         int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Which people are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Which people are drawn.", min=0)] = 0,
     resume: Annotated[
         Path | None, typer.Option(help="Keep what was found here (.json, private) and go on after a stop.")
     ] = None,

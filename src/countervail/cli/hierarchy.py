@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, check_ending, numbers, remark, say_json, show_text
+from countervail.cli.shared.common import (
+    AsJson,
+    Data,
+    check_ending,
+    numbers,
+    remark,
+    say_json,
+    show_text,
+    whole_numbers,
+)
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.schema_file import read_schema
@@ -55,7 +64,7 @@ def hierarchy(
         column=known[column] if known is not None and column in known else None,
         widths=None if widths is None else numbers(widths, "--widths"),
         parts=parts,
-        lengths=None if lengths is None else [int(n) for n in numbers(lengths, "--lengths")],
+        lengths=None if lengths is None else whole_numbers(lengths, "--lengths"),
     )
     if output is not None:
         proposal.hierarchy.write(output)

@@ -17,11 +17,13 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.conform import conform_column
-from countervail.core.errors import DataNotFoundError, SchemaError
+from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError, listed
 from countervail.core.json_data import DAMAGED
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+LIMIT: Final = "COUNTERVAIL_UNPACKED_LIMIT"
+_UNPACKED: Final = 2 << 30
 _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
 _DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 
@@ -55,7 +57,7 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
 
     def write(place: Path) -> None:
         if path.name.endswith(".parquet"):
-            frame.to_parquet(place, index=False)
+            _write_parquet(frame, place)
         else:
             # pandas puts no quotes around a carriage return, which readers take for the end of a line.
             quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _holds(frame, "\r") else csv.QUOTE_MINIMAL
@@ -63,6 +65,30 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
             frame.to_csv(place, index=False, compression="gzip" if gzipped else None, quoting=quoting)
 
     write_file(path, write)
+
+
+def _write_parquet(frame: pd.DataFrame, place: Path) -> None:
+    import pyarrow
+
+    try:
+        frame.to_parquet(place, index=False)
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError):
+        mixed = [str(n) for n in frame.columns if frame[n].dtype == object and not _is_one_kind(frame[n])]
+        which = f"columns {listed(mixed)} hold" if mixed else "some column holds"
+        raise SchemaError(
+            f"A Parquet file cannot hold this table: {which} values of several kinds, or of a kind that Parquet does "
+            f"not know. Make them text, or write a .csv file."
+        ) from None
+
+
+def _is_one_kind(values: pd.Series) -> bool:
+    import pyarrow
+
+    try:
+        pyarrow.array(values, from_pandas=True)
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError):
+        return False
+    return True
 
 
 def _holds(frame: pd.DataFrame, mark: str) -> bool:
@@ -112,14 +138,34 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise SchemaError(f"The file '{path.name}' is not a readable CSV: {error.strerror}.") from None
     if path.name.endswith(".gz"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error):
-            raise _unreadable(path, "it is not a gzip file, or it was cut off. Compress it again.") from None
+        data = _unpacked(data, path)
     # Without a byte-order mark, every second byte of Latin letters is zero.
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or max(data[:40:2].count(0), data[1:40:2].count(0)) > 5:
         raise _unreadable(path, "it is in UTF-16. Save it as UTF-8 (in Excel: 'CSV UTF-8').")
     return data
+
+
+def _unpacked(data: bytes, path: Path) -> bytes:
+    most = _most_bytes()
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as packed:
+            out = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error):
+        raise _unreadable(path, "it is not a gzip file, or it was cut off. Compress it again.") from None
+    if len(out) > most:
+        raise SchemaError(
+            f"The file '{path.name}' ({len(data):,} bytes) unpacks to more than {most:,} bytes. If that is meant, set "
+            f"the environment variable {LIMIT} to a larger number of bytes."
+        )
+    return out
+
+
+def _most_bytes() -> int:
+    """The most that a packed file may unpack to: a small file can hold more than any memory."""
+    text = os.environ.get(LIMIT, "")
+    if text and not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**62):
+        raise ParameterError(f"The environment variable {LIMIT} must be a number of bytes. Got '{text}' instead.")
+    return int(text) if text else _UNPACKED
 
 
 def _separator(data: bytes) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
-from countervail.core.conform import conform_column
+from countervail.core.conform import check_hashable, conform_column
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
@@ -70,6 +70,7 @@ class PublishedFile:
         if name not in self.frame.columns:
             raise SchemaError(f"The release has no column {name!r}. It has {list(self.frame.columns)}.")
         values: pd.Series = self.frame[name]
+        check_hashable(values)
         declared = name in self.schema and self.schema[name].levels is not None
         return conform_column(values, self.schema[name])[0] if declared else values
 

@@ -24,6 +24,7 @@ from countervail.core.stats import plain_value
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 _OWN = 0.9  # above this share of different values, a column points at people
+_EXACT = 1e15  # whole numbers below it are the same as floats
 _FEW = 20  # with fewer values, all of them may differ by chance
 
 Data = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.", show_default=False)]
@@ -130,10 +131,20 @@ def numbers(text: str, option: str) -> list[float]:
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError:
+        found = [float("nan")]
+    if not all(abs(x) < _EXACT for x in found):
         raise ParameterError(
-            f"{option} takes numbers with commas between them, such as 2,5,10. Got '{text}'."
-        ) from None
+            f"{option} takes numbers of at most 15 digits with commas between them, such as 2,5,10. Got '{text}'."
+        )
     return [int(x) if x.is_integer() else x for x in found]
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Whole numbers of at least 1 with commas between them."""
+    found = [x for x in numbers(text, option) if isinstance(x, int) and x >= 1]
+    if len(found) < text.count(",") + 1:
+        raise ParameterError(f"{option} takes whole numbers of at least 1. Got '{text}'.")
+    return found
 
 
 def only_sensitive(schema: Schema) -> str:

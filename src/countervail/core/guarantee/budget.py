@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from countervail.core.errors import bad_parameter
-from countervail.core.guarantee.composition import most_answers, plan_epsilon, zcdp_epsilon, zcdp_rho
+from countervail.core.guarantee.composition import MOST_ANSWERS, most_answers, plan_epsilon, zcdp_epsilon, zcdp_rho
 from countervail.core.json_data import is_count, is_number, need
 from countervail.core.stats import plain_json
 
@@ -122,6 +122,9 @@ def _plan(plan: float | Mapping[float, int], epsilon: float, delta: float) -> tu
     counts = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in plan.values())
     if not plan or not counts or not all(_is_amount(e) for e in plan):
         raise bad_parameter("Ledger", "plan", "a mapping of epsilon per answer to a number of answers", plan)
+    if sum(plan.values()) > MOST_ANSWERS:
+        hint = "Count so many answers with composition='zcdp', which needs no plan."
+        raise bad_parameter("Ledger", "plan", f"of at most {MOST_ANSWERS:,} answers in all", dict(plan), hint)
     needs = plan_epsilon({float(e): n for e, n in plan.items()}, delta)
     if needs > epsilon:
         must = f"within epsilon = {epsilon:g} at delta = {delta:g}; it needs {needs:.6g}"

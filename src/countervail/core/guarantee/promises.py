@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -317,7 +318,7 @@ class DifferentialPrivacy(Guarantee):
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
             object.__setattr__(self, "budget", Budget.from_dict(self.budget))
-        if not 0 < self.epsilon < np.inf:
+        if not 0 < self.epsilon <= sys.float_info.max:
             raise bad_parameter("DifferentialPrivacy", "epsilon", "a number above 0", self.epsilon)
         if self.adjacency not in ADJACENCIES:
             raise bad_parameter("DifferentialPrivacy", "adjacency", f"one of {list(ADJACENCIES)}", self.adjacency)
