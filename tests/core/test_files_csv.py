@@ -8,7 +8,7 @@ import pytest
 import countervail as cv
 from countervail.core.conform import conform_column, plain
 from countervail.core.errors import SchemaError
-from countervail.core.files import read_frame
+from countervail.core.files import read_frame, write_frame
 
 SECRET = "Xanthippe"
 PLAIN = f"name,age,score\n{SECRET},41,1.5\nSocrates,70,2.25\n"
@@ -116,3 +116,9 @@ def test_days_of_a_parquet_file_fit_a_domain_written_as_text(declared, as_catego
         days.astype("category") if as_categories else days, cv.Column("born", "categorical", "quasi", declared)
     )
     assert values.tolist() == [declared[1], declared[0]]
+
+
+def test_carriage_returns_and_quotes_survive_writing_and_reading(tmp_path):
+    frame = pd.DataFrame({"a": ["x\ry", "b\r\n", 'c"', None], "c\rd": ["1,2", "2\n", "3", "4"], "n": [1, 2, 3, 4]})
+    write_frame(frame, tmp_path / "a.csv")
+    pd.testing.assert_frame_equal(read_frame(tmp_path / "a.csv"), frame)

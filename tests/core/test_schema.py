@@ -1,5 +1,6 @@
 """Columns and schemas: what may be declared, and how it is written down."""
 
+import pickle
 import tomllib
 
 import numpy as np
@@ -190,3 +191,41 @@ def test_with_roles_leaves_other_roles_alone():
 def test_a_new_type_drops_the_old_domain():
     assert PEOPLE.with_column("age", type="categorical")["age"].domain is None
     assert PEOPLE.with_column("age", unit="y")["age"].domain == (17, 90)
+
+
+class CountedName(str):
+    """A name that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        CountedName.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_wide_schema_looks_every_name_up_once():
+    names = [CountedName(f"column {i}") for i in range(20_000)]
+    CountedName.compared = 0
+    schema = Schema(tuple(Column(n, "numeric", "quasi") for n in names))
+    found = [schema[f"column {i}"].name for i in range(20_000)]
+    assert found == list(map(str, names)) and "column 7" in schema and "nobody" not in schema
+    half = schema.with_roles(quasi=[f"column {i}" for i in range(10_000)])
+    assert len(half.names("quasi")) == 10_000
+    assert Schema.from_dict(half.to_dict()) == half
+    # Comparing all pairs of names would take 200 million.
+    assert CountedName.compared < 10 * len(names)
+
+
+def test_an_unknown_name_of_a_wide_schema_is_said_in_one_short_line():
+    schema = Schema(tuple(Column(f"column {i}") for i in range(20_000)))
+    with pytest.raises(SchemaError, match="and 19,980 more") as caught:
+        schema["nobody"]
+    assert len(str(caught.value)) < 500
+
+
+def test_a_schema_survives_pickling_and_what_cannot_be_a_name_is_none():
+    schema = Schema((Column("age", "numeric"), Column("job")))
+    assert pickle.loads(pickle.dumps(schema))["job"] == Column("job")
+    assert ["age"] not in schema and None not in schema
+    assert hash(schema) == hash(Schema(schema.columns))

@@ -1,13 +1,25 @@
 """Saved models: skops files open, pickles only when allowed, strangers never."""
 
+import io
 import pickle
+import random
+import zipfile
 
 import joblib
+import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import countervail as cv
 from countervail.core.errors import CountervailError, DataNotFoundError, ModelFileError
@@ -111,11 +123,126 @@ def test_the_same_seed_trains_the_same_forest():
 
 
 def test_a_tree_that_leads_outside_of_itself_is_refused(tmp_path):
-    from sklearn.tree import DecisionTreeClassifier
-
     iris = cv.load("iris")
     model = DecisionTreeClassifier(max_depth=2).fit(iris.features, iris.target.astype(object))
     model.tree_.children_left[0] = 10_000
     save_model(model, tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match="links that lead outside"):
+        load_model(tmp_path / "m.skops")
+
+
+def wide_tree(columns=40, classes=2):
+    rng = np.random.default_rng(0)
+    rows = rng.random((80, columns))
+    return DecisionTreeClassifier(max_depth=3).fit(
+        rows[:, ::-1], np.digitize(rows[:, 0], np.arange(1, classes) / classes)
+    )
+
+
+def small(model):
+    rng = np.random.default_rng(0)
+    return model.fit(rng.random((60, 3)), np.arange(60) % 3)
+
+
+def with_a_wide_tree(model):
+    made = small(model)
+    if isinstance(made, GradientBoostingClassifier):
+        made.estimators_[0, 0].tree_ = wide_tree().tree_
+    else:
+        made.estimators_[0] = wide_tree()
+    return made
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(2),
+        ExtraTreesClassifier(2),
+        GradientBoostingClassifier(n_estimators=2),
+        IsolationForest(n_estimators=2),
+        BaggingClassifier(n_estimators=2, max_features=2),
+    ],
+    ids=lambda m: type(m).__name__,
+)
+def test_a_tree_that_reads_more_columns_than_its_model_lets_in_is_refused(model, tmp_path):
+    save_model(small(model), tmp_path / "whole.skops")
+    load_model(tmp_path / "whole.skops")
+    save_model(with_a_wide_tree(model), tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="links that lead outside"):
+        load_model(tmp_path / "m.skops")
+
+
+def lying_width():
+    made = small(DecisionTreeClassifier())
+    made.tree_ = wide_tree().tree_
+    return made
+
+
+def lying_classes():
+    made = small(DecisionTreeClassifier())
+    made.classes_ = np.arange(7)
+    return made
+
+
+def lying_forest():
+    made = small(RandomForestClassifier(2))
+    made.n_features_in_ = 2
+    return made
+
+
+def too_many_per_round():
+    made = small(GradientBoostingClassifier(n_estimators=2))
+    made.estimators_ = np.repeat(made.estimators_, 20, axis=1)
+    return made
+
+
+def too_many_classes_per_round():
+    made = small(GradientBoostingClassifier(n_estimators=2))
+    made.estimators_[0, 0] = small(DecisionTreeClassifier())
+    return made
+
+
+def no_trees():
+    made = small(RandomForestClassifier(2))
+    made.estimators_ = [small(LogisticRegression()), made.estimators_[0]]
+    return made
+
+
+@pytest.mark.parametrize(
+    "craft", [lying_width, lying_classes, lying_forest, too_many_per_round, too_many_classes_per_round, no_trees]
+)
+def test_a_model_whose_trees_are_not_of_its_shape_is_refused(craft, tmp_path):
+    save_model(craft(), tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="links that lead outside"):
+        load_model(tmp_path / "m.skops")
+
+
+def test_a_damaged_skops_file_is_one_line_of_ours(forest, tmp_path, seeds):
+    save_model(forest, tmp_path / "m.skops")
+    whole = (tmp_path / "m.skops").read_bytes()
+    refused = 0
+    for seed in seeds(150, 5_000):
+        rng = random.Random(seed)
+        with zipfile.ZipFile(io.BytesIO(whole)) as old, zipfile.ZipFile(tmp_path / "m.skops", "w") as new:
+            for name in old.namelist():
+                content = old.read(name)
+                if rng.random() < 0.1:
+                    at = rng.randrange(len(content))
+                    content = rng.choice(
+                        [content[:at], content[:at] + b"\xff" + content[at + 1 :], b"", b"[]", b"null"]
+                    )
+                if rng.random() < 0.97:
+                    new.writestr(name, content)
+        try:
+            load_model(tmp_path / "m.skops")
+        except ModelFileError as error:
+            refused += 1
+            assert str(error).startswith("'m.skops' ") and "\n" not in str(error)
+    assert refused > 50
+
+
+def test_a_skops_file_without_its_schema_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.skops", "w") as new:
+        new.writestr("other.json", "{}")
+    with pytest.raises(ModelFileError, match="not a readable skops file"):
         load_model(tmp_path / "m.skops")

@@ -22,8 +22,9 @@ from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
-from countervail.cli.shared.common import err
+from countervail.cli.shared.common import remark
 from countervail.cli.shared.methods import explaining, releasing, testable, with_methods
+from countervail.core.cells import visible
 from countervail.core.errors import CountervailError
 
 app = typer.Typer(
@@ -49,14 +50,12 @@ def main() -> None:
     try:
         app()
     except CountervailError as error:
-        err.print(f"countervail: {error}", markup=False)
+        remark(visible(f"countervail: {error}"))
         sys.exit(2)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
-        err.print(
-            f"countervail: {error.strerror or type(error).__name__}: {error.filename2 or error.filename}", markup=False
-        )
+        remark(f"countervail: {error.strerror or type(error).__name__}: {error.filename2 or error.filename}")
         sys.exit(2)

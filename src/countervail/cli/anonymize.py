@@ -17,12 +17,12 @@ from countervail.cli.shared.common import (
     LedgerOption,
     SchemaFile,
     check_ending,
-    err,
     only_sensitive,
     open_ledger,
     pointing,
     pointing_note,
     progress,
+    remark,
     say,
     say_json,
 )
@@ -185,7 +185,7 @@ def anonymize(
     for caveat in release.caveats:
         say(f"Note: {caveat}")
     if report is not None:
-        err.print(f"Report: {report.resolve()}", markup=False)
+        remark(f"Report: {report.resolve()}")
 
 
 def _check_wanted(

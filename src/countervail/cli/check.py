@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ def check(
 ) -> None:
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
 
-    Rows belong together when all their quasi-identifier cells are equal: `24-27`, `{a, b}` or plain values.
+    Rows belong together when all their quasi-identifier cells are equal as written: `07` is not `7`.
     Identifiers in the file, and columns that the schema does not declare, fail the check too.
 
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
@@ -100,8 +101,10 @@ def _promises(
     if schema[secret].role in ("identifier", "quasi"):
         raise bad_parameter("check", "sensitive", "a column that is neither identifier nor quasi-identifier", secret)
     if l is not None:
-        if l < 1:
+        if not 1 <= l < math.inf:
             raise bad_parameter("check", "l", "a number of at least 1", l)
+        if not 0 < c < math.inf:
+            raise bad_parameter("check", "c", "a number above 0", c)
         promises.append(LDiversity(l, diversity, secret, c if diversity == "recursive" else None))
     if t is not None:
         if not 0 <= t <= 1:

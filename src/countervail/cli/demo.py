@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, err, progress, say, say_json
+from countervail.cli.shared.common import AsJson, progress, remark, say, say_json
 
 
 def demo(
@@ -21,7 +21,7 @@ def demo(
     from countervail.report import write_page
     from countervail.report.demo_page import demo_page, run_demo
 
-    err.print("Explaining, protecting, attacking (the first run compiles the search, up to a minute) ...", markup=False)
+    remark("Explaining, protecting, attacking (the first run compiles the search, up to a minute) ...")
     with progress("Working", quiet=as_json) as tick:
         summary = run_demo(progress=tick)
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,11 +14,11 @@ from countervail.cli.shared.common import (
     Data,
     SchemaFile,
     check_ending,
-    err,
     json_text,
     numbers,
     only_sensitive,
     progress,
+    remark,
     say_json,
 )
 from countervail.cli.shared.common import table as show_table
@@ -50,7 +50,7 @@ def dit(
         int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)
     ] = None,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="Which people are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Which people are drawn.", min=0)] = 0,
     resume: Annotated[
         Path | None, typer.Option(help="Keep what was found here (.json, private) and go on after a stop.")
     ] = None,
@@ -76,7 +76,7 @@ def dit(
     protectors = _protectors(method, kind, given, secret)
     table = Table.read(data, schema)
     if note := _many_numbers(table, sensitive):
-        err.print(note, markup=False)
+        remark(note)
     quick = hasattr(kind, "leave_one_out") and encoding == "tf-tf"
     drawn = records if records is not None else None if quick else min(_DRAWN, len(table))
     results = {}
@@ -98,7 +98,7 @@ def dit(
         return
     _show(results)
     for path in output or []:
-        err.print(f"Report: {path.resolve()}", markup=False)
+        remark(f"Report: {path.resolve()}")
 
 
 def _many_numbers(table: Table, sensitive: str | None) -> str:
@@ -145,7 +145,7 @@ def _show(results: dict[str, Any]) -> None:
         if key.startswith("identity"):
             rows.append(_line("as it is", r))
     show_table(["", "learner", "people", "mean", "epsilon", "above 10^-2.5", "changed"], rows)
-    err.print("No promise: a small distance only says that this learner saw no difference.", markup=False)
+    remark("No promise: a small distance only says that this learner saw no difference.")
 
 
 def _line(name: str, r: Any) -> list[str]:

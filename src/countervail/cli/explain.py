@@ -19,11 +19,11 @@ from countervail.cli.shared.common import (
     SchemaFile,
     check_ending,
     check_not_read,
-    err,
     open_ledger,
     pointing,
     pointing_note,
     progress,
+    remark,
     say,
     say_json,
 )
@@ -129,7 +129,7 @@ def explain(
     private = isinstance(promise, DifferentialPrivacy)
     warned = check_private(rows, model) if private else ()
     for line in warned:
-        err.print(line, markup=False)
+        remark(line)
     table = Table.read(data, schema)
     queries = None if rows is None else _asked(rows, table, private)
     decide = _model(model, table, allow_pickle)
@@ -145,14 +145,14 @@ def explain(
     _keep_groups(explainer, groups)
     if output is not None:
         _write(answers, output)
-        err.print(f"{len(answers)} explanations written to {output}.", markup=False)
+        remark(f"{len(answers)} explanations written to {output}.")
     if as_json:
         say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
     elif output is None:
         say(answers.to_text())
     shown = [] if private else pointing(table.frame, _shown_texts(table, promise))
     for line in (str(answers.guarantee), *meaning(answers.guarantee), *([pointing_note(shown)] if shown else [])):
-        err.print(line, markup=False)
+        remark(line)
 
 
 def _asked(path: Path, table: Table, private: bool) -> Any:
@@ -179,16 +179,13 @@ def _keep_groups(explainer: Any, path: Path | None) -> None:
     if not hasattr(explainer, "groups_"):
         return
     if path is None:
-        err.print(
+        remark(
             "Who hides with whom was not kept: a later run on a changed table would intersect with this one. "
-            "Use --groups FILE to keep it.",
-            markup=False,
+            "Use --groups FILE to keep it."
         )
     else:
         explainer.groups_.write(path)
-        err.print(
-            f"Groups (version {explainer.groups_.version}) kept in {path}; as confidential as the data.", markup=False
-        )
+        remark(f"Groups (version {explainer.groups_.version}) kept in {path}; as confidential as the data.")
 
 
 def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
@@ -196,7 +193,7 @@ def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
 
     if path is not None:
         return load_model(path, allow_pickle=allow_pickle)
-    err.print("No --model given: a forest of 100 trees is trained on the data.", markup=False)
+    remark("No --model given: a forest of 100 trees is trained on the data.")
     return train_forest(table)
 
 

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, check_ending, err, numbers, say_json
+from countervail.cli.shared.common import (
+    AsJson,
+    Data,
+    check_ending,
+    numbers,
+    remark,
+    say_json,
+    show_text,
+    whole_numbers,
+)
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.schema_file import read_schema
@@ -55,7 +64,7 @@ def hierarchy(
         column=known[column] if known is not None and column in known else None,
         widths=None if widths is None else numbers(widths, "--widths"),
         parts=parts,
-        lengths=None if lengths is None else [int(n) for n in numbers(lengths, "--lengths")],
+        lengths=None if lengths is None else whole_numbers(lengths, "--lengths"),
     )
     if output is not None:
         proposal.hierarchy.write(output)
@@ -63,9 +72,9 @@ def hierarchy(
         about = {"column": column, "kind": proposal.kind, "reason": proposal.reason}
         say_json({**about, "lines": [list(row) for row in proposal.hierarchy.rows]})
     elif output is None:
-        typer.echo(proposal.hierarchy.to_csv(), nl=False)
+        show_text(proposal.hierarchy.to_csv())
     where = "" if output is None else f" Written to {output}."
     text = (
         f"{column}: {proposal.kind} ({proposal.reason}), {proposal.hierarchy.levels} levels.{where} Read and edit it."
     )
-    err.print(text, markup=False)
+    remark(text)

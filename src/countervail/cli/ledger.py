@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli.shared.common import AsJson, check_ending, err, json_text, say, say_json, table
+from countervail.cli.shared.common import AsJson, check_ending, json_text, remark, say, say_json, table
 from countervail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -75,10 +75,7 @@ def create(
     say(f"Ledger of '{made.dataset}' created: {made.budget.claim}. Left: {made.statement().left}.")
     for each in (0.01, 0.1, 1.0):
         say(f"  Answers of epsilon = {each:g}: {made.left(each):,}")
-    err.print(
-        "Pass it to every release about these people. Keep it confidential; an old copy forgets what was spent.",
-        markup=False,
-    )
+    remark("Pass it to every release about these people. Keep it confidential; an old copy forgets what was spent.")
 
 
 @ledger.command()
@@ -132,7 +129,7 @@ def history(
     plain = [asdict(e) for e in entries]
     if output is not None:
         _write(opened, plain, entries, output)
-        err.print(f"{len(entries)} entries written to {output}.", markup=False)
+        remark(f"{len(entries)} entries written to {output}.")
     if as_json:
         say_json(plain)
     elif output is None:

@@ -13,9 +13,9 @@ from countervail.cli.shared.common import (
     Data,
     SchemaFile,
     check_ending,
-    err,
     json_text,
     progress,
+    remark,
     say,
     say_json,
     table,
@@ -101,7 +101,7 @@ def recommend(
     chosen = choose(study, priority.value, answers=answers, allow_no_guarantee=allow_no_guarantee)
     if output is not None:
         _write(study, chosen, output)
-        err.print(f"Comparison written to {output}.", markup=False)
+        remark(f"Comparison written to {output}.")
     if as_json:
         say_json(chosen.to_dict())
         return
@@ -112,7 +112,7 @@ def _show(chosen: Recommendation) -> None:
     rows = [*([chosen.without_noise] if chosen.without_noise is not None else []), *chosen.ranked]
     table(["mechanism", "epsilon", "audited", "Correctness", "Dist_rec", "Plaus_prox"], [_line(r) for r in rows])
     say(f"\n{chosen.sentence}")
-    err.print(chosen.best.guarantee, markup=False)
+    remark(chosen.best.guarantee)
 
 
 def _line(row: Row) -> list[str]:
@@ -130,7 +130,7 @@ def _model(path: Path | None, allow_pickle: bool) -> Any:
 
     if path is not None:
         return load_model(path, allow_pickle=allow_pickle)
-    err.print("No --model given: a forest is trained on the data for each seed.", markup=False)
+    remark("No --model given: a forest is trained on the data for each seed.")
     return None
 
 

@@ -12,9 +12,9 @@ from countervail.cli.shared.common import (
     Data,
     SchemaFile,
     check_ending,
-    err,
     json_text,
     progress,
+    remark,
     say,
     say_json,
 )
@@ -52,13 +52,13 @@ def rules(
     promise = KCommonality(k, of="rule")
     if output is not None:
         _write(found, promise, output)
-        err.print(f"{len(found)} rules written to {output}.", markup=False)
+        remark(f"{len(found)} rules written to {output}.")
     if as_json:
         say_json({"guarantee": promise.to_dict(), **found.to_dict()})
     elif output is None:
         say(found.to_text() if len(found) else f"No rule has {k} supporters. Lower k.")
-    err.print(str(promise), markup=False)
-    err.print("The bounds of rules are values that somebody has: read them before you publish.", markup=False)
+    remark(str(promise))
+    remark("The bounds of rules are values that somebody has: read them before you publish.")
 
 
 def _write(found: RuleSet, promise: KCommonality, path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, check_ending, err, say_json
+from countervail.cli.shared.common import AsJson, Data, check_ending, remark, say_json, show_text
 from countervail.core.files import read_frame, write_text
 from countervail.core.schema_file import schema_toml
 
@@ -33,6 +33,6 @@ def schema(
     text = schema_toml(proposal.schema, proposal.reasons)
     if output is not None:
         write_text(text, output)
-        err.print(f"Proposed schema written to {output}. Read and correct it before you rely on it.", markup=False)
+        remark(f"Proposed schema written to {output}. Read and correct it before you rely on it.")
     elif not as_json:
-        typer.echo(text, nl=False)
+        show_text(text)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+# Control characters, line separators, marks that turn the direction of reading, halves of a character.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ENDLESS = (float("inf"), float("-inf"))
 
 
@@ -44,6 +47,17 @@ def cell_text(cell: Any) -> str:
     if isinstance(cell, pd.Timestamp) and cell == cell.normalize():
         return str(cell.date())
     return _point(float(cell)) if isinstance(cell, (float, np.floating)) else str(cell)
+
+
+def visible(text: str, keep: str = "") -> str:
+    r"""A text whose control characters are shown as escapes: a terminal would obey them, and a line would break.
+
+    Examples
+    --------
+    >>> print(visible("red: \x1b[31m"), visible("two\nlines"))
+    red: \x1b[31m two\nlines
+    """
+    return _CONTROL.sub(lambda m: m[0] if m[0] in keep else m[0].encode("unicode_escape").decode(), text)
 
 
 def range_text(low: float, high: float) -> str:
@@ -89,11 +103,15 @@ def cell_to_json(cell: Any) -> Any:
 
 
 def cell_from_json(data: Any) -> Any:
-    """The inverse of :func:`cell_to_json`."""
-    if isinstance(data, dict):
-        if "any_of" in data:
-            return frozenset(cell_from_json(v) for v in data["any_of"])
+    """The inverse of :func:`cell_to_json`; what is no cell raises ValueError."""
+    if isinstance(data, dict) and data.keys() == {"any_of"} and isinstance(data["any_of"], list):
+        return frozenset(cell_from_json(v) for v in data["any_of"])
+    if isinstance(data, dict) and data.keys() == {"from", "to"}:
+        if not all(isinstance(v, float) or -(2**63) <= v < 2**63 for v in data.values()):
+            raise ValueError
         return pd.Interval(data["from"], data["to"], closed="both")
+    if isinstance(data, (dict, list)) or (isinstance(data, int) and not -(2**63) <= data < 2**64):
+        raise ValueError
     return data
 
 
@@ -103,7 +121,11 @@ def frame_to_json(frame: pd.DataFrame) -> dict[str, list[Any]]:
 
 
 def frame_from_json(data: dict[str, list[Any]]) -> pd.DataFrame:
-    """The inverse of :func:`frame_to_json`."""
+    """The inverse of :func:`frame_to_json`; what is no frame raises ValueError."""
+    if not isinstance(data, dict) or not all(isinstance(cells, list) for cells in data.values()):
+        raise ValueError
+    if len({len(cells) for cells in data.values()}) > 1:
+        raise ValueError
     return pd.DataFrame({n: cell_column([cell_from_json(c) for c in cells]) for n, cells in data.items()})
 
 

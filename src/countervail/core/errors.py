@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
+
+_LONG = 200
+_MANY = 20
 
 
 class CountervailError(Exception):
@@ -45,7 +49,16 @@ class PrivacyWarning(UserWarning):
 def bad_parameter(owner: str, name: str, must: str, got: Any, way_out: str = "") -> ParameterError:
     """The error for a parameter, in the one form that all of ours share."""
     hint = f" {way_out}" if way_out else ""
-    return ParameterError(f"The '{name}' parameter of {owner} must be {must}. Got {got!r} instead.{hint}")
+    return ParameterError(f"The '{name}' parameter of {owner} must be {must}. Got {shown(got)} instead.{hint}")
+
+
+def shown(value: Any) -> str:
+    """What was got, for one line: long ones are cut, and numbers that Python will not even spell are described."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return f"{type(value).__name__} with a number of thousands of digits"
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def check_count(owner: str, name: str, value: Any, most: int | None = None) -> None:
@@ -54,3 +67,9 @@ def check_count(owner: str, name: str, value: Any, most: int | None = None) -> N
     if not whole or value < 1 or (most is not None and value > most):
         limit = f" and at most {most}" if most is not None else ""
         raise bad_parameter(owner, name, f"a whole number of at least 1{limit}", value)
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names for one line; of very many, the first."""
+    more = f" and {len(names) - _MANY:,} more" if len(names) > _MANY else ""
+    return f"{[str(n) for n in names[:_MANY]]}{more}"

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json
+from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json, is_missing, visible
 from countervail.core.errors import SchemaError
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
-from countervail.core.json_data import json_object, whole_json
+from countervail.core.json_data import is_number, is_scalar, json_object, need, places, texts, whole_json
 from countervail.core.phrase import sentence
 from countervail.core.region import Regions
 from countervail.core.schema import Schema
@@ -68,7 +68,7 @@ class Explanation:
         if self.pureness is not None and self.pureness < 1:
             lines.append(f"  It holds for {self.pureness:.0%} of the combinations of these values.")
         if self.note:
-            lines.append(f"  {self.note}")
+            lines.append(f"  {visible(self.note)}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -195,21 +195,36 @@ class Explanations:
         if data.get("kind") != "explanations" or data.get("version") != 1:
             raise SchemaError("This JSON does not hold explanations of version 1.")
         with whole_json("text", owner, writer):
-            return cls(
+            made = cls(
                 frame_from_json(data["factuals"]),
                 frame_from_json(data["counterfactuals"]),
-                pd.Series(data["status"], dtype=object),
-                pd.Series(data["before"], dtype=object),
-                pd.Series(data["after"], dtype=object),
+                pd.Series(texts(data["status"]), dtype=object),
+                _labels(data["before"]),
+                _labels(data["after"]),
                 Schema.from_dict(data["schema"]),
                 guarantee_from_dict(data["guarantee"]),
-                data["provenance"],
-                tuple(data["caveats"]),
-                np.array(data["query"], dtype=np.int64),
-                None if data["notes"] is None else tuple(data["notes"]),
+                dict(data["provenance"]),
+                texts(data["caveats"]),
+                places(data["query"], 2**63),
+                None if data["notes"] is None else texts(data["notes"]),
                 None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
                 None if data["scores"] is None else frame_from_json(data["scores"]),
             )
+            made._check_together()
+        return made
+
+    def _check_together(self) -> None:
+        """What was read is one answer per line, about columns that the schema knows."""
+        parts = (self.counterfactuals, self.status, self.before, self.after, self.query, self.notes, self.scores)
+        need(all(part is None or len(part) == len(self) for part in parts))
+        need(self.pureness is None or self.pureness.shape == (len(self),))
+        need(set(self.status) <= set(STATUS_TEXT))
+        shown = set(self.counterfactuals.columns)
+        need(shown <= set(self.factuals.columns) and shown <= set(self.schema.names()))
+        for column in (c for c in self.schema if c.type == "numeric" and c.name in shown):
+            cells = (*self.factuals[column.name], *self.counterfactuals[column.name])
+            parts_of = (v for cell in cells for v in (cell if isinstance(cell, frozenset) else (cell,)))
+            need(all(is_missing(v) or isinstance(v, pd.Interval) or is_number(_item(v)) for v in parts_of))
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: None if f.name == "audit" else getattr(self, f.name) for f in fields(self)}
@@ -226,6 +241,15 @@ class Explanations:
             f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
             f"<table><thead><tr><th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
         )
+
+
+def _labels(data: Any) -> pd.Series:
+    need(isinstance(data, list) and all(is_scalar(v) for v in data))
+    return pd.Series(data, dtype=object)
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _html_rows(e: Explanation) -> str:

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 import re
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
 
 from countervail.core.conform import conform_column
-from countervail.core.errors import DataNotFoundError, SchemaError
+from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError, listed
+from countervail.core.json_data import DAMAGED
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
+LIMIT: Final = "COUNTERVAIL_UNPACKED_LIMIT"
+_UNPACKED: Final = 2 << 30
 _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
 _DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 
 
-def read_frame(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+def read_frame(path: str | Path, schema: Schema | None = None, *, text: Iterable[str] = ()) -> pd.DataFrame:
     """Read a file; columns declared categorical or ordinal become categories with exactly their values.
 
     A CSV is read with semicolons or tabs where its header has them and no comma. Undeclared columns with leading zeros
-    (`01018`) stay text.
+    (`01018`) stay text, and so do those named in `text`, as they are written.
     """
     path = Path(path)
     if not path.is_file():
@@ -36,7 +40,7 @@ def read_frame(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     if path.name.endswith(".parquet"):
         frame = _parquet(path)
     elif path.name.endswith((".csv", ".csv.gz")):
-        frame = _csv(path, schema)
+        frame = _csv(path, schema, set(text))
     else:
         raise SchemaError(f"The file '{path.name}' must end in one of {', '.join(ENDINGS)}.")
     for column in schema or ():
@@ -53,11 +57,45 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
 
     def write(place: Path) -> None:
         if path.name.endswith(".parquet"):
-            frame.to_parquet(place, index=False)
+            _write_parquet(frame, place)
         else:
-            frame.to_csv(place, index=False, compression="gzip" if path.name.endswith(".gz") else None)
+            # pandas puts no quotes around a carriage return, which readers take for the end of a line.
+            quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _holds(frame, "\r") else csv.QUOTE_MINIMAL
+            gzipped = path.name.endswith(".gz")
+            frame.to_csv(place, index=False, compression="gzip" if gzipped else None, quoting=quoting)
 
     write_file(path, write)
+
+
+def _write_parquet(frame: pd.DataFrame, place: Path) -> None:
+    import pyarrow
+
+    try:
+        frame.to_parquet(place, index=False)
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError):
+        mixed = [str(n) for n in frame.columns if frame[n].dtype == object and not _is_one_kind(frame[n])]
+        which = f"columns {listed(mixed)} hold" if mixed else "some column holds"
+        raise SchemaError(
+            f"A Parquet file cannot hold this table: {which} values of several kinds, or of a kind that Parquet does "
+            f"not know. Make them text, or write a .csv file."
+        ) from None
+
+
+def _is_one_kind(values: pd.Series) -> bool:
+    import pyarrow
+
+    try:
+        pyarrow.array(values, from_pandas=True)
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError):
+        return False
+    return True
+
+
+def _holds(frame: pd.DataFrame, mark: str) -> bool:
+    """Whether the header or some text has this character in it."""
+    texts = frame.select_dtypes(exclude=["number", "bool"]).items()
+    kept = (v.cat.categories if isinstance(v.dtype, pd.CategoricalDtype) else v for _, v in texts)
+    return any(isinstance(c, str) and mark in c for cells in (frame.columns, *kept) for c in cells)
 
 
 def write_text(text: str, path: str | Path) -> None:
@@ -80,9 +118,9 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
         place.unlink(missing_ok=True)
 
 
-def _csv(path: Path, schema: Schema | None) -> pd.DataFrame:
+def _csv(path: Path, schema: Schema | None, text: set[str]) -> pd.DataFrame:
     data = _bytes(path)
-    text = {c.name for c in schema or () if c.type != "numeric"}
+    text = text | {c.name for c in schema or () if c.type != "numeric"}
     numeric = {c.name for c in schema or () if c.type == "numeric"}
     separator = _separator(data)
     frame = _parsed(data, path, separator, text)
@@ -100,14 +138,34 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise SchemaError(f"The file '{path.name}' is not a readable CSV: {error.strerror}.") from None
     if path.name.endswith(".gz"):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error):
-            raise _unreadable(path, "it is not a gzip file, or it was cut off. Compress it again.") from None
+        data = _unpacked(data, path)
     # Without a byte-order mark, every second byte of Latin letters is zero.
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") or max(data[:40:2].count(0), data[1:40:2].count(0)) > 5:
         raise _unreadable(path, "it is in UTF-16. Save it as UTF-8 (in Excel: 'CSV UTF-8').")
     return data
+
+
+def _unpacked(data: bytes, path: Path) -> bytes:
+    most = _most_bytes()
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as packed:
+            out = packed.read(most + 1)
+    except (OSError, EOFError, zlib.error):
+        raise _unreadable(path, "it is not a gzip file, or it was cut off. Compress it again.") from None
+    if len(out) > most:
+        raise SchemaError(
+            f"The file '{path.name}' ({len(data):,} bytes) unpacks to more than {most:,} bytes. If that is meant, set "
+            f"the environment variable {LIMIT} to a larger number of bytes."
+        )
+    return out
+
+
+def _most_bytes() -> int:
+    """The most that a packed file may unpack to: a small file can hold more than any memory."""
+    text = os.environ.get(LIMIT, "")
+    if text and not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**62):
+        raise ParameterError(f"The environment variable {LIMIT} must be a number of bytes. Got '{text}' instead.")
+    return int(text) if text else _UNPACKED
 
 
 def _separator(data: bytes) -> str:
@@ -197,7 +255,8 @@ def _parquet(path: Path) -> pd.DataFrame:
 
     try:
         return pd.read_parquet(path)
-    except (pyarrow.ArrowInvalid, OSError):
+    # What pandas has written beside the columns is read by pandas itself, which checks nothing of it.
+    except (pyarrow.ArrowException, OSError, *DAMAGED):
         raise SchemaError(f"The file '{path.name}' is not a readable Parquet file.") from None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from countervail.core.cells import cell_text, fits, is_missing, range_text
+from countervail.core.cells import cell_text, fits, is_missing, range_text, visible
 from countervail.core.schema import Column, Schema
 
 
@@ -23,13 +23,13 @@ def sentence(factual: Mapping[str, Any], cells: Mapping[str, Any], schema: Schem
     clauses = [_clause(factual[n], cell, schema[n]) for n, cell in cells.items() if n in factual]
     said = [c for c in clauses if c is not None]
     if not said:
-        return f"Nothing would have to change: people with these values get the decision {decision}."
+        return visible(f"Nothing would have to change: people with these values get the decision {decision}.")
     words, subject = [], ""
     for who, what in said:
         words.append(what if who == subject else f"{who} {what}")
         subject = who
     listing = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    return f"If {listing}, the decision would be {decision}."
+    return visible(f"If {listing}, the decision would be {decision}.")
 
 
 def one_of(values: list[str]) -> str:

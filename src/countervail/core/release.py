@@ -20,7 +20,7 @@ from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_frame
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
-from countervail.core.json_data import json_object, whole_json
+from countervail.core.json_data import is_count, json_object, need, places, texts, whole_json
 from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_value
@@ -124,13 +124,12 @@ class Release:
         if data.get("kind") != "release" or data.get("version") != 1:
             raise SchemaError("This JSON does not hold a release of version 1.")
         with whole_json("text", "Release.from_json", "Release.to_json()"):
-            groups = np.array(data["groups"], dtype=np.int64)
             regions = regions_from_json(data["regions"])
+            groups = places(data["groups"], len(regions) if regions.axes else 2**63)
             others = frame_from_json(data["others"])
             if not len(others.columns):
                 others = pd.DataFrame(index=pd.RangeIndex(len(groups)))
-            if len(others) != len(groups) or (regions.axes and not np.isin(groups, np.arange(len(regions))).all()):
-                raise ValueError
+            need(len(others) == len(groups) and is_count(data["suppressed"]))
             return cls(
                 regions,
                 groups,
@@ -138,9 +137,9 @@ class Release:
                 Schema.from_dict(data["schema"]),
                 guarantee_from_dict(data["guarantee"]),
                 dict(data["provenance"]),
-                tuple(data["caveats"]),
-                int(data["suppressed"]),
-                {name: dict(words) for name, words in data["words"].items()},
+                texts(data["caveats"]),
+                data["suppressed"],
+                {name: dict(zip(words, texts(list(words.values())))) for name, words in data["words"].items()},
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -174,12 +173,14 @@ def regions_to_json(regions: Regions) -> list[dict[str, Any]]:
 
 
 def regions_from_json(data: list[dict[str, Any]]) -> Regions:
-    """The inverse of :func:`regions_to_json`."""
+    """The inverse of :func:`regions_to_json`; to be called inside :func:`whole_json`."""
+    need(isinstance(data, list) and len({len(entry["at"]) for entry in data}) <= 1)
     axes: list[Axis] = []
-    for entry in data:
-        cells = [{entry["name"]: cell_from_json(c)} for c in entry["cells"]]
-        kind = Schema((Column(entry["name"], "numeric" if entry["range"] else "categorical"),))
-        axes.append(Regions.from_cells(cells, kind).axes[0].take(np.array(entry["at"], dtype=np.int64)))
+    for name, entry in zip(texts([entry["name"] for entry in data]), data):
+        cells = [{name: cell_from_json(c)} for c in entry["cells"]]
+        kind = Schema((Column(name, "numeric" if entry["range"] else "categorical"),))
+        axes.append(Regions.from_cells(cells, kind).axes[0].take(places(entry["at"], len(cells))))
+    need(len({axis.name for axis in axes}) == len(axes))
     return Regions(tuple(axes), len(data[0]["at"]) if data else 0)
 
 

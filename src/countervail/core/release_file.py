@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
-from countervail.core.conform import conform_column
+from countervail.core.conform import check_hashable, conform_column
 from countervail.core.errors import SchemaError
 from countervail.core.files import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
@@ -24,12 +24,17 @@ from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_json
 from countervail.core.table import Table, to_pandas
 
-_RANGE = re.compile(r"^\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*(?:-| to )\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*$")
+_NUMBER = r"(-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
+_RANGE = re.compile(rf"^\s*{_NUMBER}\s*(?:-| to )\s*{_NUMBER}\s*$")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PublishedFile:
-    """The rows of a file, grouped by the text of their quasi-identifiers; a missing cell equals a missing one only."""
+    """The rows of a file, grouped by their quasi-identifiers as they stand there.
+
+    What differs as written differs for whoever reads it: `07` is not `7`, `{b, a}` not `{a, b}`. A missing cell equals
+    a missing one only.
+    """
 
     frame: pd.DataFrame
     schema: Schema
@@ -37,7 +42,7 @@ class PublishedFile:
     @classmethod
     def read(cls, path: str | Path, schema: Schema) -> PublishedFile:
         """Read a .csv, .csv.gz or .parquet file that holds at least the schema's quasi-identifiers."""
-        return cls.of(read_frame(path), schema)
+        return cls.of(read_frame(path, text=schema.names("quasi")), schema)
 
     @classmethod
     def of(cls, frame: Any, schema: Schema) -> PublishedFile:
@@ -53,7 +58,7 @@ class PublishedFile:
             raise SchemaError(f"The release lacks quasi-identifiers that the schema names: {lost}.")
         if frame.empty:
             raise SchemaError("The release has no rows.")
-        cells = {n: _normal_column(frame[n]) for n in quasi}
+        cells = {n: _keyed(frame[n]) for n in quasi}
         return cls(frame.assign(**cells).reset_index(drop=True), schema)
 
     def classes(self) -> NDArray[np.int64]:
@@ -65,6 +70,7 @@ class PublishedFile:
         if name not in self.frame.columns:
             raise SchemaError(f"The release has no column {name!r}. It has {list(self.frame.columns)}.")
         values: pd.Series = self.frame[name]
+        check_hashable(values)
         declared = name in self.schema and self.schema[name].levels is not None
         return conform_column(values, self.schema[name])[0] if declared else values
 
@@ -84,7 +90,7 @@ class PublishedFile:
         if self.frame.astype(str).duplicated().any():
             return False
         names = [c for c in self.schema if c.role not in ("quasi", "identifier") and c.name in self.frame.columns]
-        return any(_is_wide(v, c.type == "numeric") for c in names for v in _normal_column(self.frame[c.name]).unique())
+        return any(_is_wide(v, c.type == "numeric") for c in names for v in _keyed(self.frame[c.name]).unique())
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,45 +127,40 @@ def examine(published: PublishedFile, promise: Guarantee) -> Verdict:
     return Verdict(promise.claim, not failing.any(), reached, len(sizes), int(failing.sum()), lost)
 
 
-def normal_cell(cell: Any) -> Any:
-    """One spelling per cell: `{b, a}` as `{a, b}`, `24.0` as `24`, spaces aside; None for missing.
+def cell_key(cell: Any) -> Any:
+    """What a cell is told from others by: texts as written, numbers by value, sets in any order; None for missing.
 
     Examples
     --------
-    >>> normal_cell("{b,  a}"), normal_cell(" 24.0 "), normal_cell("24 - 27"), normal_cell(float("nan"))
-    ('{a, b}', '24', '24-27', None)
+    >>> cell_key("07") == cell_key("7"), cell_key(7.0) == cell_key(7), cell_key(float("nan"))
+    (False, True, None)
     """
-    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        return "{" + ", ".join(sorted(str(normal_cell(v)) for v in cell)) + "}"
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, (set, frozenset)):
+        return frozenset(cell_key(v) for v in cell)
+    if isinstance(cell, (list, tuple, np.ndarray)):
+        return tuple(cell_key(v) for v in cell)
     if isinstance(cell, Mapping):
-        return "{" + ", ".join(f"{k}: {normal_cell(v)}" for k, v in sorted(cell.items())) + "}"
-    if isinstance(cell, pd.Interval) or not pd.api.types.is_scalar(cell):
-        return str(cell)
-    if pd.isna(cell):
+        return tuple((str(k), cell_key(v)) for k, v in cell.items())
+    if _is_missing(cell):
         return None
-    text = str(cell).strip()
-    if (inside := _inside_set(text)) is not None:
-        return "{" + ", ".join(sorted(_number(part.strip()) for part in inside.split(","))) + "}"
-    if (ends := _range_ends(text)) is not None:
-        return "-".join(map(_number, ends))
-    return _number(text)
+    # Python takes True for 1; whoever reads the file does not.
+    return str(cell) if isinstance(cell, (bool, np.bool_)) or not isinstance(cell, Hashable) else cell
 
 
-def _normal_column(values: pd.Series) -> pd.Series:
-    """Each different cell is read once."""
-    if values.dtype == object:
-        keys = values.map(lambda v: v if isinstance(v, str) or _is_missing(v) else normal_cell(v))
-    else:
-        keys = values
-    codes, kinds = pd.factorize(keys, use_na_sentinel=False)
-    cells = np.empty(len(kinds), dtype=object)
-    cells[:] = [normal_cell(v) for v in kinds]
-    return pd.Series(cells[codes], index=values.index, dtype=object)
+def _keyed(values: pd.Series) -> pd.Series:
+    """Only a column of objects can mix kinds of cells; others are told apart by pandas as they are."""
+    if values.dtype != object:
+        return values
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = [cell_key(v) for v in values]
+    return pd.Series(cells, index=values.index, dtype=object)
 
 
 def _is_wide(cell: Any, numeric: bool) -> bool:
-    """Whether a normal cell is a set of several values or, in a numeric column, a range."""
-    text = "" if cell is None else str(cell)
+    """Whether a cell is a set of several values or, in a numeric column, a range."""
+    text = "" if _is_missing(cell) else cell_text(cell)
     if (inside := _inside_set(text)) is not None:
         return "," in inside
     ends = _range_ends(text) if numeric else None
@@ -168,18 +169,6 @@ def _is_wide(cell: Any, numeric: bool) -> bool:
 
 def _is_missing(value: Any) -> bool:
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _number(text: str) -> str:
-    return f"{float(text):.15g}" if _is_number(text) and text.lower() not in ("nan", "inf", "-inf") else text
 
 
 def _inside_set(text: str) -> str | None:

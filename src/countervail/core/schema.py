@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
@@ -12,12 +14,13 @@ from typing import Any, Literal, Self, get_args
 import pandas as pd
 
 from countervail.core.canonical import canonical_value
-from countervail.core.errors import SchemaError
+from countervail.core.errors import SchemaError, listed, shown
 
 Type = Literal["numeric", "ordinal", "categorical"]
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
 TYPES: tuple[Type, ...] = get_args(Type)
 ROLES: tuple[Role, ...] = get_args(Role)
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,13 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
-            raise SchemaError(f"The type of column '{self.name}' must be one of {TYPES}. Got {self.type!r} instead.")
+            raise SchemaError(
+                f"The type of column '{self.name}' must be one of {TYPES}. Got {shown(self.type)} instead."
+            )
         if self.role not in ROLES:
-            raise SchemaError(f"The role of column '{self.name}' must be one of {ROLES}. Got {self.role!r} instead.")
+            raise SchemaError(
+                f"The role of column '{self.name}' must be one of {ROLES}. Got {shown(self.role)} instead."
+            )
         for label in ("domain", "levels"):
             object.__setattr__(self, label, _plain_values(self.name, label, getattr(self, label)))
         if self.type == "ordinal" and self.levels is None and self.domain is not None:
@@ -75,7 +82,10 @@ class Column:
         if self.type == "numeric":
             self._check_range()
         for label, values in (("domain", self.domain), ("levels", self.levels)):
-            if values is not None and self.type != "numeric" and len(set(values)) != len(values):
+            if values is None or self.type == "numeric":
+                continue
+            _check_labels(f"The {label} of column '{self.name}'", values)
+            if len(set(values)) != len(values):
                 raise SchemaError(f"The {label} of column '{self.name}' must not repeat a value.")
         if self.levels is not None and self.type != "ordinal":
             raise SchemaError(f"Column '{self.name}' has levels but is {self.type}: only ordinal columns have levels.")
@@ -84,7 +94,7 @@ class Column:
         d = self.domain
         if d is None:
             return
-        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in d)
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) <= _LARGEST for v in d)
         ordered = numbers and len(d) in (2, 3) and d[0] <= d[1]
         if not ordered or (len(d) == 3 and (d[2] < 1 or not float(d[2]).is_integer())):
             raise SchemaError(
@@ -116,11 +126,15 @@ class Schema:
 
     columns: tuple[Column, ...]
     favourable: tuple[Any, ...] = ()
+    _by_name: Mapping[Any, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        names = [c.name for c in self.columns]
-        if twice := sorted({n for n in names if names.count(n) > 1}):
-            raise SchemaError(f"Column names must be unique. Repeated: {twice}. Rename them.")
+        _check_labels("The schema's 'favourable'", self.favourable)
+        object.__setattr__(self, "_by_name", {c.name: c for c in self.columns})
+        if len(self._by_name) < len(self.columns):
+            times = Counter(c.name for c in self.columns)
+            twice = sorted(n for n, count in times.items() if count > 1)
+            raise SchemaError(f"Column names must be unique. Repeated: {listed(twice)}. Rename them.")
         if len(self.names("target")) > 1:
             raise SchemaError(f"At most one column can be the target. Got {self.names('target')}.")
 
@@ -131,13 +145,12 @@ class Schema:
         return len(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return any(c.name == name for c in self.columns)
+        return isinstance(name, Hashable) and name in self._by_name
 
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise SchemaError(f"No column named {name!r} in the schema. Columns: {[c.name for c in self.columns]}.")
+        if name not in self:
+            raise SchemaError(f"No column named {shown(name)} in the schema. Columns: {listed(self.names())}.")
+        return self._by_name[name]
 
     def names(self, *roles: Role) -> list[str]:
         """Names of the columns with one of these roles; all of them when none is given."""
@@ -244,7 +257,7 @@ class Schema:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_dict`."""
         if data.get("version") != 1:
-            raise SchemaError(f"The schema's version must be 1. Got {data.get('version')!r} instead.")
+            raise SchemaError(f"The schema's version must be 1. Got {shown(data.get('version'))} instead.")
         if unknown := sorted(set(data) - {"version", "favourable", "columns"}):
             raise SchemaError(f"Unknown keys in the schema: {unknown}. Known: version, favourable, columns.")
         favourable = data.get("favourable", [])
@@ -276,6 +289,17 @@ def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[
     if not all(isinstance(v, Hashable) for v in plain):
         raise SchemaError(f"The {label} of column '{name}' must hold plain values, not lists or tables.")
     return plain
+
+
+def _check_labels(what: str, values: tuple[Any, ...]) -> None:
+    """Labels that can be told apart, counted and written: no lists, no numbers that are none or too large."""
+    for v in values:
+        if not isinstance(v, Hashable):
+            raise SchemaError(f"{what} must hold plain values, not lists or tables.")
+        if isinstance(v, float) and not math.isfinite(v):
+            raise SchemaError(f"{what} must hold finite numbers. Leave nan and inf out: missing needs no declaration.")
+        if isinstance(v, int) and not -(2**63) <= v < 2**64:
+            raise SchemaError(f"{what} must hold numbers of at most 64 bits. Declare larger ones as text.")
 
 
 def _column(name: str, entry: Any) -> Column:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,9 @@ def read_schema(path: str | Path) -> Schema:
         )
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise SchemaError(f"The schema file '{path}' is not valid TOML: it is nested too deeply.") from None
+    except ValueError as error:
         raise SchemaError(f"The schema file '{path}' is not valid TOML: {error}") from None
     return Schema.from_dict(data)
 
@@ -50,8 +53,12 @@ def _key(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    # JSON strings are TOML basic strings, but for DEL, which TOML wants escaped.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+    # JSON strings are TOML basic strings, but for DEL, which TOML wants escaped; other marks would act on a terminal.
+    return re.sub("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", _escaped, json.dumps(value, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04X}"
 
 
 def _toml(value: Any) -> str:

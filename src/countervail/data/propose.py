@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,9 +206,11 @@ def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, s
 
 def _outward(low: float, high: float) -> tuple[float, float]:
     """The range widened to round numbers, so that nobody's exact value marks its end."""
-    spread = high - low or abs(high) or 1.0
-    unit = 10.0 ** math.floor(math.log10(spread))
-    bottom, top = (math.ceil(low / unit) - 1) * unit, (math.floor(high / unit) + 1) * unit
+    most = sys.float_info.max
+    spread = min(high - low or abs(high) or 1.0, most)
+    unit = 10.0 ** max(math.floor(math.log10(spread)), sys.float_info.min_10_exp)
+    bottom = max((math.ceil(low / unit) - 1) * unit, -most)
+    top = min((math.floor(high / unit) + 1) * unit, most)
     bottom = max(bottom, 0.0) if low >= 0 else bottom  # nobody's value is needed to know that counts start at 0
     digits = max(0, -math.floor(math.log10(unit)))
     return round(bottom, digits), round(top, digits)

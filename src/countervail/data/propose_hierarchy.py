@@ -146,7 +146,7 @@ def _widths(values: pd.Series) -> list[float]:
 
 def _start(values: pd.Series, widths: Sequence[float]) -> float:
     """Intervals are counted from a round number at or below the lowest value."""
-    return float(math.floor(float(values.min()) / widths[-1]) * widths[-1]) if widths else 0.0
+    return float(math.floor(float(values.min()) / widths[-1]) * widths[-1]) if widths and widths[-1] > 0 else 0.0
 
 
 def _levels(values: pd.Series, column: Column | None, name: str) -> Sequence[Any]:

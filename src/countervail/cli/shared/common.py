@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
 from countervail.core.protocols import Progress as Report
 from countervail.core.schema import Schema
@@ -23,6 +24,7 @@ from countervail.core.stats import plain_value
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 _OWN = 0.9  # above this share of different values, a column points at people
+_EXACT = 1e15  # whole numbers below it are the same as floats
 _FEW = 20  # with fewer values, all of them may differ by chance
 
 Data = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.", show_default=False)]
@@ -38,8 +40,18 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 
 def say(text: str) -> None:
-    """A line for the person at the terminal; never markup, so that data cannot style it."""
-    out.print(text, markup=False)
+    """A line for the person at the terminal; never markup or control characters, so that data cannot style it."""
+    out.print(visible(text, keep="\n"), markup=False)
+
+
+def remark(text: str) -> None:
+    """A line beside the result, where it does not get into a pipe."""
+    err.print(visible(text, keep="\n"), markup=False)
+
+
+def show_text(text: str) -> None:
+    """Text that may go into a file; control characters are shown as escapes only where a person looks at it."""
+    typer.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text, nl=False)
 
 
 def say_json(data: Any) -> None:
@@ -54,9 +66,9 @@ def json_text(data: Any) -> str:
 
 def table(header: list[str], rows: list[list[str]]) -> None:
     """A small table."""
-    grid = RichTable(*header, box=None, pad_edge=False, header_style="bold")
+    grid = RichTable(*map(visible, header), box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        grid.add_row(*row)
+        grid.add_row(*map(visible, row))
     out.print(grid, markup=False)
 
 
@@ -119,10 +131,20 @@ def numbers(text: str, option: str) -> list[float]:
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError:
+        found = [float("nan")]
+    if not all(abs(x) < _EXACT for x in found):
         raise ParameterError(
-            f"{option} takes numbers with commas between them, such as 2,5,10. Got '{text}'."
-        ) from None
+            f"{option} takes numbers of at most 15 digits with commas between them, such as 2,5,10. Got '{text}'."
+        )
     return [int(x) if x.is_integer() else x for x in found]
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Whole numbers of at least 1 with commas between them."""
+    found = [x for x in numbers(text, option) if isinstance(x, int) and x >= 1]
+    if len(found) < text.count(",") + 1:
+        raise ParameterError(f"{option} takes whole numbers of at least 1. Got '{text}'.")
+    return found
 
 
 def only_sensitive(schema: Schema) -> str:

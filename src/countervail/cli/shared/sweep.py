@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from countervail.cli.shared.common import numbers, progress, say, say_json, table
+from countervail.cli.shared.common import progress, say, say_json, table, whole_numbers
 from countervail.core.errors import ParameterError
 from countervail.core.table import Table
 
@@ -49,7 +49,4 @@ def wanted(text: str) -> list[int]:
     name, equals, values = text.partition("=")
     if not equals or name.strip() != "k":
         raise ParameterError(f"--sweep takes values of k, such as k=2,5,10,20. Got '{text}'.")
-    ks = numbers(values, "--sweep")
-    if any(k < 1 or k != int(k) for k in ks):
-        raise ParameterError(f"--sweep takes whole numbers of at least 1. Got '{text}'.")
-    return [int(k) for k in ks]
+    return whole_numbers(values, "--sweep")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from countervail.core.errors import bad_parameter
-from countervail.core.guarantee.composition import most_answers, plan_epsilon, zcdp_epsilon, zcdp_rho
+from countervail.core.guarantee.composition import MOST_ANSWERS, most_answers, plan_epsilon, zcdp_epsilon, zcdp_rho
+from countervail.core.json_data import is_count, is_number, need
 from countervail.core.stats import plain_json
 
 Composition = Literal["basic", "optimal", "zcdp"]
@@ -35,6 +36,17 @@ class Budget:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "plan", tuple((float(e), int(n)) for e, n in self.plan))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`; to be called inside :func:`whole_json`."""
+        budget = cls(**data)
+        known = budget.composition in COMPOSITIONS and budget.adjacency in ("replace-one", "add-remove")
+        amounts = [v for v in (budget.epsilon, budget.rho) if v is not None]
+        need(isinstance(budget.dataset, str) and known and bool(amounts) and all(map(_is_amount, amounts)))
+        need(is_number(budget.delta) and 0 <= budget.delta < 1)
+        need(all(_is_amount(e) and is_count(n, 1) for e, n in budget.plan))
+        return budget
 
     @classmethod
     def of(
@@ -110,6 +122,9 @@ def _plan(plan: float | Mapping[float, int], epsilon: float, delta: float) -> tu
     counts = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in plan.values())
     if not plan or not counts or not all(_is_amount(e) for e in plan):
         raise bad_parameter("Ledger", "plan", "a mapping of epsilon per answer to a number of answers", plan)
+    if sum(plan.values()) > MOST_ANSWERS:
+        hint = "Count so many answers with composition='zcdp', which needs no plan."
+        raise bad_parameter("Ledger", "plan", f"of at most {MOST_ANSWERS:,} answers in all", dict(plan), hint)
     needs = plan_epsilon({float(e): n for e, n in plan.items()}, delta)
     if needs > epsilon:
         must = f"within epsilon = {epsilon:g} at delta = {delta:g}; it needs {needs:.6g}"
@@ -118,6 +133,4 @@ def _plan(plan: float | Mapping[float, int], epsilon: float, delta: float) -> tu
 
 
 def _is_amount(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 < value <= _MOST
-    )
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= _MOST

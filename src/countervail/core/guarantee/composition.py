@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ import numpy as np
 from countervail.core.arrays import Floats
 from countervail.core.errors import bad_parameter
 
-_MOST = 1 << 22  # answers of a plan: more would not fit in memory while they are summed
+MOST_ANSWERS = 1 << 22  # answers of a plan: more would not fit in memory while they are summed
 _EXACT = 1 << 20  # combinations of outcomes that are listed one by one
 _BINS = 1 << 16  # beyond that, losses are rounded up to as many steps
 _SLACK = 1e-13  # more than rounding can take off a sum of probabilities
@@ -40,10 +41,12 @@ def plan_epsilon(plan: Mapping[float, int], delta: float = 1e-6, owner: str = "p
     (5.72, 1.5)
     """
     for epsilon, answers in plan.items():
-        if not (epsilon > 0 and math.isfinite(epsilon)):
+        if not 0 < epsilon <= sys.float_info.max:
             raise bad_parameter(owner, "epsilon", "a number above 0", epsilon)
         if answers < 1:
             raise bad_parameter(owner, "answers", "a whole number of at least 1", answers)
+    if sum(plan.values()) > MOST_ANSWERS:
+        raise bad_parameter(owner, "answers", f"at most {MOST_ANSWERS:,}", sum(plan.values()))
     if not 0 <= delta < 1:
         raise bad_parameter(owner, "delta", "at least 0 and below 1", delta)
     high = math.fsum(epsilon * answers for epsilon, answers in plan.items())
@@ -71,7 +74,7 @@ def most_answers(epsilon: float, total: float, delta: float) -> int:
         return answers * each <= room or (delta > 0 and _beyond(*_losses({epsilon: answers}), total) <= delta)
 
     low, high = 0, 1
-    while high < _MOST and fit(high):
+    while high < MOST_ANSWERS and fit(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
@@ -89,7 +92,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon(0.5, 1e-6), 2)
     5.22
     """
-    if not (rho >= 0 and math.isfinite(rho)):
+    if not 0 <= rho <= sys.float_info.max:
         raise bad_parameter("zcdp_epsilon", "rho", "a number of at least 0", rho)
     if not 0 < delta < 1:
         raise bad_parameter("zcdp_epsilon", "delta", "above 0 and below 1", delta)

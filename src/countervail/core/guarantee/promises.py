@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -14,6 +15,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.budget import Budget
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.guarantee.evidence import rerun_evidence
+from countervail.core.json_data import is_count, is_number, is_scalar, is_text, need, texts, whole_json
 from countervail.core.stats import plain_json
 
 if TYPE_CHECKING:
@@ -192,7 +194,7 @@ class LDiversity(Guarantee):
     @property
     def claim(self) -> str:
         """The promise in a few words."""
-        size = f"({self.c:g}, {self.l:g})" if self.kind == "recursive" else f"{self.l:g}"
+        size = f"({self.c:g}, {self.l:g})" if self.c is not None else f"{self.l:g}"
         return f"{self.kind} {size}-diversity of '{self.sensitive}'"
 
     def reached(self, release: PublishedTable) -> Floats:
@@ -315,8 +317,8 @@ class DifferentialPrivacy(Guarantee):
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
-            object.__setattr__(self, "budget", Budget(**self.budget))
-        if not 0 < self.epsilon < np.inf:
+            object.__setattr__(self, "budget", Budget.from_dict(self.budget))
+        if not 0 < self.epsilon <= sys.float_info.max:
             raise bad_parameter("DifferentialPrivacy", "epsilon", "a number above 0", self.epsilon)
         if self.adjacency not in ADJACENCIES:
             raise bad_parameter("DifferentialPrivacy", "adjacency", f"one of {list(ADJACENCIES)}", self.adjacency)
@@ -375,15 +377,33 @@ class DifferentialPrivacy(Guarantee):
         )
 
 
-def guarantee_from_dict(data: dict[str, Any]) -> Guarantee:
+# What a field of a stored promise holds, by its name.
+_STORED: dict[str, Callable[[Any], bool]] = {
+    "k": lambda v: is_count(v, 1),
+    "answers": lambda v: v is None or is_count(v),
+    **dict.fromkeys(("l", "t", "epsilon"), is_number),
+    "c": lambda v: v is None or is_number(v),
+    **dict.fromkeys(("why", "against", "of", "kind", "sensitive", "ground", "adjacency", "page"), is_text),
+    "tree": lambda v: v is None or (isinstance(v, list) and all(isinstance(row, list) for row in v)),
+    "budget": lambda v: v is None or isinstance(v, Mapping),
+    "parts": lambda v: isinstance(v, list),
+}
+
+
+def guarantee_from_dict(data: Mapping[str, Any]) -> Guarantee:
     """The inverse of :meth:`Guarantee.to_dict`."""
     kinds = {c.__name__: c for c in Guarantee.__subclasses__()}
-    fields = {k: v for k, v in data.items() if k != "promise"}
-    if data.get("promise") not in kinds:
-        raise bad_parameter("guarantee_from_dict", "promise", f"one of {sorted(kinds)}", data.get("promise"))
-    if data["promise"] == "AllOf":
-        return AllOf(tuple(guarantee_from_dict(part) for part in fields["parts"]))
-    return kinds[data["promise"]](**fields)
+    with whole_json("data", "guarantee_from_dict", "Guarantee.to_dict()"):
+        name = data.get("promise")
+        if not isinstance(name, str) or name not in kinds:
+            raise bad_parameter("guarantee_from_dict", "promise", f"one of {sorted(kinds)}", name)
+        given = {k: v for k, v in data.items() if k != "promise"}
+        need(all(_STORED.get(k, is_scalar)(v) for k, v in given.items()))
+        if name == "AllOf":
+            return AllOf(tuple(guarantee_from_dict(part) for part in given.pop("parts")))
+        if given.get("tree") is not None:
+            given["tree"] = [texts(row) for row in given["tree"]]
+        return kinds[name](**given)
 
 
 def _check_against(owner: str, against: str) -> None:

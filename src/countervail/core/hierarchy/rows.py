@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
@@ -20,13 +21,14 @@ Lines = tuple[tuple[str, ...], ...]
 ROOT: Final = "*"
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?$")
 _INTERVAL: Final = re.compile(r"-?\d+(\.\d+)?\s*(-|~|to)\s*-?\d+(\.\d+)?$")
+_MOST_PARTS: Final = 100_000
 PERIODS: Final = ("month", "quarter", "year", "decade", "century")
 
 
 def interval_rows(values: Iterable[Any], widths: Sequence[float], start: float) -> Lines:
     """Each number under the interval of each width that holds it; whole numbers are shown as `20-24`."""
     numbers = _numbers(values, "intervals")
-    if not widths or any(not np.isfinite(w) or w <= 0 for w in widths):
+    if not widths or any(not 0 < w <= sys.float_info.max for w in widths):
         raise bad_parameter("Hierarchy.intervals", "widths", "positive numbers, the smallest first", list(widths))
     for small, large in pairwise(widths):
         times = large / small
@@ -46,8 +48,8 @@ def interval_rows(values: Iterable[Any], widths: Sequence[float], start: float) 
 
 def quantile_rows(values: Iterable[Any], parts: int) -> Lines:
     """Each number under its quantile group; neighbouring groups are joined by two until one is left."""
-    if not isinstance(parts, (int, np.integer)) or isinstance(parts, bool) or parts < 2:
-        raise bad_parameter("Hierarchy.quantiles", "parts", "a whole number of at least 2", parts)
+    if not isinstance(parts, (int, np.integer)) or isinstance(parts, bool) or not 2 <= parts <= _MOST_PARTS:
+        raise bad_parameter("Hierarchy.quantiles", "parts", f"a whole number from 2 to {_MOST_PARTS:,}", parts)
     given = np.sort(np.array([float(v) for v in values if not pd.isna(v)]))
     numbers = _numbers(given, "quantiles")
     # The last value of each group; equal values are never parted, so there may be fewer groups than asked for.
@@ -75,7 +77,7 @@ def prefix_rows(values: Iterable[Any], lengths: Sequence[int] | None) -> Lines:
         raise bad_parameter("Hierarchy.prefixes", "values", "at least one value", "none")
     longest = max(map(len, texts))
     shown = list(range(longest - 1, 0, -1)) if lengths is None else list(lengths)
-    if any(n < 1 for n in shown) or any(a <= b for a, b in pairwise(shown)):
+    if not all(isinstance(n, (int, np.integer)) and n >= 1 for n in shown) or any(a <= b for a, b in pairwise(shown)):
         must = "positive numbers of characters, the largest first"
         raise bad_parameter("Hierarchy.prefixes", "lengths", must, shown)
     # A value that is shorter than a prefix is padded as well: `90` among `9021` is not the name of their group.

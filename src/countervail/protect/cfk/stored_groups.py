@@ -14,7 +14,7 @@ import numpy as np
 from countervail.core.arrays import Bools, Ints
 from countervail.core.errors import SchemaError
 from countervail.core.files import write_text
-from countervail.core.json_data import json_object, whole_json
+from countervail.core.json_data import is_count, is_number, json_object, need, places, texts, whole_json
 from countervail.core.region import Range, Regions
 from countervail.core.release import regions_from_json, regions_to_json
 from countervail.core.schema import Column, Schema
@@ -23,6 +23,7 @@ from countervail.ledger.ledger import Ledger
 from countervail.protect._recorded import Digests, row_digests
 
 _FORMAT = 2  # of stored groups: 2 keeps quasi-identifiers and identifiers apart
+_KEY = 16  # bytes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,7 +61,7 @@ class Groups:
     @classmethod
     def first(cls, k: int, table: Table) -> Self:
         """Nobody grouped yet."""
-        key = secrets.token_hex(8)
+        key = secrets.token_hex(_KEY // 2)
         nobody = np.zeros(0, dtype=np.uint64)
         quasi, identifiers = (tuple(table.schema.names(role)) for role in ("quasi", "identifier"))
         people = np.zeros((0, len(identifiers)), dtype=np.uint64)
@@ -187,16 +188,17 @@ class Groups:
                 f"version that wrote them, on an unchanged table."
             )
         with whole_json(parameter, owner, writer):
-            identifiers = tuple(data["identifiers"])
+            identifiers = texts(data["identifiers"])
+            need(is_count(data["k"], 1) and is_count(data["version"]) and all(map(is_number, data["scale"].values())))
             people = np.array([int(d) for each in data["people"] for d in each], dtype=np.uint64)
             stored = cls(
-                int(data["k"]),
-                int(data["version"]),
-                tuple(data["names"]),
-                regions_from_json(data["regions"]),
-                str(data["key"]),
+                data["k"],
+                data["version"],
+                texts(data["names"]),
+                (regions := regions_from_json(data["regions"])),
+                data["key"],
                 np.array([int(d) for d in data["digests"]], dtype=np.uint64),
-                np.array(data["group"], dtype=np.int64),
+                places(data["group"], len(regions)),
                 dict(data["scale"]),
                 identifiers,
                 np.array([int(d) for d in data["quasi"]], dtype=np.uint64),
@@ -207,10 +209,9 @@ class Groups:
         return stored
 
     def _fits_together(self) -> bool:
-        """Whether everybody has all digests and is in one of the groups."""
-        n = len(self.group)
-        inside = (self.group >= 0) & (self.group < len(self.regions))
-        return self.group.ndim == 1 and len(self.digests) == len(self.quasi) == n and bool(inside.all())
+        """Whether everybody has all digests, and there is a key to make such digests."""
+        keyed = isinstance(self.key, str) and len(self.key.encode()) == _KEY
+        return keyed and len(self.digests) == len(self.quasi) == len(self.group)
 
     def write(self, path: str | Path) -> None:
         """Store the groups beside the table, whole or not at all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -186,7 +186,7 @@ class PrivateExplainer(ExplanationProtector):
 def check_epsilon(epsilon: Any, owner: str) -> None:
     """A budget is a finite number above zero."""
     number = isinstance(epsilon, (int, float, np.integer, np.floating)) and not isinstance(epsilon, bool)
-    if not number or not math.isfinite(epsilon) or epsilon <= 0:
+    if not number or not 0 < epsilon <= sys.float_info.max:
         raise bad_parameter(owner, "epsilon", "a finite number above 0", epsilon)
 
 
@@ -197,7 +197,7 @@ def shares(names: Sequence[str], split: Mapping[str, float] | None, owner: str) 
     if not isinstance(split, Mapping) or set(split) != set(names):
         must = f"a mapping of exactly the feature columns {list(names)} to their weights"
         raise bad_parameter(owner, "split", must, list(split) if isinstance(split, Mapping) else split)
-    if not all(isinstance(v, (int, float)) and math.isfinite(v) and v > 0 for v in split.values()):
+    if not all(isinstance(v, (int, float)) and 0 < v <= sys.float_info.max for v in split.values()):
         raise bad_parameter(owner, "split", "finite weights above 0", dict(split))
     total = sum(Fraction(split[n]) for n in names)
     return tuple(Fraction(split[n]) / total for n in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,8 @@ class Requirements:
         """Raise for the first parameter that no table could be protected with."""
         if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
             raise bad_parameter(self.owner, "k", "a whole number of at least 1", self.k)
+        if self.k >= 2**63:  # what the kernels count with
+            raise bad_parameter(self.owner, "k", "at most the number of rows", self.k)
         check_word(self.owner, "diversity", self.diversity, DIVERSITIES)
         check_word(self.owner, "closeness", self.closeness, GROUNDS)
         if self.l is not None:
@@ -175,7 +178,8 @@ def check_word(owner: str, name: str, value: Any, allowed: tuple[str, ...]) -> N
 
 def is_number(value: Any) -> bool:
     """Whether a parameter is a finite number."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and bool(abs(value) <= sys.float_info.max)
 
 
 class CutConstraints(NamedTuple):

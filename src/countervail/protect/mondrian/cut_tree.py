@@ -12,6 +12,7 @@ import pandas as pd
 
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError
+from countervail.core.json_data import is_count, is_scalar, json_object, need, whole_json
 from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json
 from countervail.protect._classes import Classes
@@ -73,14 +74,23 @@ class TreeColumn:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The inverse of :meth:`to_dict`."""
-        return cls(
+        """The inverse of :meth:`to_dict`; to be called inside `whole_json`."""
+        cuts, values, missing, above = (data[n] for n in ("cuts", "values", "missing", "above"))
+        need(isinstance(data["name"], str) and isinstance(missing, bool))
+        read = cls(
             data["name"],
-            None if data["cuts"] is None else np.array(data["cuts"], dtype=float),
-            None if data["values"] is None else tuple(data["values"]),
-            data["missing"],
-            None if data["above"] is None else np.array(data["above"], np.int32),
+            None if cuts is None else np.array(cuts, dtype=float),
+            None if values is None else tuple(values),
+            missing,
+            None if above is None else np.array(above, np.int32),
         )
+        need(read.cuts is None or (read.cuts.ndim == 1 and not (np.diff(read.cuts) <= 0).any()))
+        need(read.cuts is None or not np.isnan(read.cuts).any())
+        known = read.values or ()
+        need(all(map(is_scalar, known)) and len(set(known)) == len(known))
+        need(read.cuts is not None or (read.values is not None and (None in known) >= missing))
+        need(read.above is None or (read.above.ndim == 2 and len(read.above) == len(known)))
+        return read
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -121,6 +131,9 @@ class CutTree:
 
     def cells(self, frame: pd.DataFrame) -> Ints:
         """The cell of each row; -1 where a cut meets a category that it has not seen."""
+        used = [*(a.name for a in self.axes), *([] if self.by is None else [self.by])]
+        if lost := [n for n in used if n not in frame.columns]:
+            raise SchemaError(f"The rows lack columns that the cut tree reads: {lost}.")
         codes = np.column_stack([axis.codes(frame[axis.name]) for axis in self.axes]).astype(np.int32)
         groups = [a.above for a in self.axes if a.above is not None]
         above = stacked(groups) if groups else np.zeros((1, 1, 1), np.int32)
@@ -159,12 +172,21 @@ class CutTree:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse of :meth:`to_json`."""
-        data = json.loads(text)
+        owner, writer = "CutTree.from_json", "CutTree.to_json()"
+        data = json_object(text, "text", owner, writer)
         if data.get("kind") != "cut tree" or data.get("version") != 1:
             raise SchemaError("This JSON does not hold a cut tree of version 1.")
-        branches = [Branch(b["value"], b["first"], _tree(b["nodes"])) for b in data["branches"]]
-        axes = [TreeColumn.from_dict(a) for a in data["axes"]]
-        return cls(tuple(axes), tuple(branches), regions_from_json(data["regions"]), data["by"])
+        with whole_json("text", owner, writer):
+            need(data["by"] is None or isinstance(data["by"], str))
+            axes = tuple(TreeColumn.from_dict(a) for a in data["axes"])
+            need(0 < len(axes) == len({a.name for a in axes}))
+            regions = regions_from_json(data["regions"])
+            branches = []
+            for b in data["branches"]:
+                need(is_scalar(b["value"]) and is_count(b["first"]))
+                branches.append(Branch(b["value"], b["first"], _tree(b["nodes"])))
+                _check_walk(branches[-1].nodes, axes, len(regions) - b["first"])
+            return cls(axes, tuple(branches), regions, data["by"])
 
 
 def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[TreeColumn, list[Tree]]:
@@ -220,6 +242,24 @@ def _rows_of(column: pd.Series, value: Any) -> Any:
 def _tree(nodes: dict[str, list[int]]) -> Tree:
     types = {"cut": np.int8, "start": np.int64, "middle": np.int64, "stop": np.int64}
     return Tree(**{n: np.array(a, types.get(n, np.int32)) for n, a in nodes.items()})
+
+
+def _check_walk(tree: Tree, axes: tuple[TreeColumn, ...], cells: int) -> None:
+    """Whether a walk down the tree ends, and in a cell: the kernel itself looks at no bound."""
+    n = len(tree.cut)
+    need(n > 0 and all(a.shape == (n,) for name, a in tree._asdict().items() if name != "members"))
+    need(tree.members.ndim == 1)
+    need(bool(np.isin(tree.cut, (CUT_LEAF, CUT_ORDERED, CUT_MISSING, CUT_SET)).all()))
+    leaf, at = tree.cut == CUT_LEAF, np.arange(n)
+    need(((tree.cell[leaf] >= 0) & (tree.cell[leaf] < cells)).all())
+    for child in (tree.left, tree.right):  # children come after their parent, so that no walk goes round
+        need(((child > at) & (child < n))[~leaf].all())
+    need(((tree.attribute >= 0) & (tree.attribute < len(axes)))[~leaf].all())
+    sets = tree.cut == CUT_SET
+    ordered = (tree.start >= 0) & (tree.start <= tree.middle) & (tree.middle <= tree.stop)
+    need((ordered & (tree.stop <= len(tree.members)))[sets].all())
+    heights = np.array([1 if a.above is None else a.above.shape[1] for a in axes])
+    need(((tree.level[sets] >= 0) & (tree.level[sets] < heights[tree.attribute[sets]])).all())
 
 
 @kernel
