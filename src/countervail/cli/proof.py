@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from countervail.cli.shared.common import AsJson, say, say_json
-from countervail.core.proofs import proof_names, proof_page, proof_title
+from countervail.core.guarantee.proofs import proof_names, proof_page, proof_title
 
 
 def proof(

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from countervail.core.errors import DataNotFoundError, ParameterError
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]
 _PLACES = (_PACKAGE / "proofs", _PACKAGE.parents[1] / "docs" / "decisions")
 
 
