@@ -77,7 +77,8 @@ def test_an_installed_wheel_has_the_pages(tmp_path):
     place = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(place)
     ask = (
-        "from countervail.core.guarantee import proofs as p; print(p.__file__, *(n for n in p.proof_names() if p.proof_page(n)))"
+        "from countervail.core.guarantee import proofs as p; "
+        "print(p.__file__, *(n for n in p.proof_names() if p.proof_page(n)))"
     )
     found = [str(place), *filter(None, [os.environ.get("PYTHONPATH")])]
     told = subprocess.run(
