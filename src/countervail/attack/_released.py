@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from countervail.core.canonical import code_values
 from countervail.core.explanation import Explanations
 from countervail.core.region import Axis, Range, Regions, Values
 from countervail.core.release import Release
@@ -46,7 +47,7 @@ def plain_axis(values: pd.Series, name: str, schema: Schema) -> Axis:
     if schema[name].type == "numeric" and not values.isna().any():
         numbers = values.to_numpy(dtype=float)
         return Range(name, numbers, numbers)
-    codes, kinds = pd.factorize(values, use_na_sentinel=False)
+    codes, kinds = code_values(values)
     member = np.zeros((len(values), len(kinds)), dtype=bool)
     member[np.arange(len(values)), codes] = True
-    return Values.of(name, [None if pd.isna(v) else v for v in pd.Series(kinds).tolist()], member)
+    return Values.of(name, kinds, member)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from countervail.core import loss
 from countervail.core.arrays import Floats, Ints
+from countervail.core.canonical import code_values
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
@@ -72,7 +72,7 @@ def classification_metric(release: Release, *, target: str | None = None) -> flo
     name = target if target is not None else release.schema.target
     if name is None:
         raise SchemaError("The release has no target column. Name a column with target='...'.")
-    labels = pd.factorize(release.column(name), use_na_sentinel=False)[0]
+    labels = code_values(release.column(name))[0]
     classes = release.classes()
     pairs, counts = np.unique(classes * (labels.max() + 1) + labels, return_counts=True)
     most = np.zeros(int(classes.max()) + 1, np.int64)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from countervail.attack.differential.encodings import encode_axis, make_specs
 from countervail.core.arrays import Ints
+from countervail.core.canonical import code_values
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis, Range, Values
 from countervail.core.release import Release
@@ -116,13 +117,12 @@ def _share(guess: Any, truth: Any) -> Estimate:
 
 def _plain(values: pd.Series, *, numeric: bool) -> _Units:
     """A column of plain values as points."""
-    codes, kinds = pd.factorize(values, use_na_sentinel=False)
+    codes, known = code_values(values)
     name = str(values.name)
     if numeric:
-        numbers = np.array([np.nan if pd.isna(v) else float(v) for v in kinds])
-        return _Units(Range(name, numbers, numbers, False, np.isnan(numbers)), codes.astype(np.int64))
-    known = [None if pd.isna(v) else v for v in kinds.tolist()]
-    return _Units(Values.of(name, known, np.eye(len(known), dtype=bool)), codes.astype(np.int64))
+        numbers = np.array([np.nan if v is None else float(v) for v in known])
+        return _Units(Range(name, numbers, numbers, False, np.isnan(numbers)), codes)
+    return _Units(Values.of(name, known, np.eye(len(known), dtype=bool)), codes)
 
 
 def _plain_axes(table: Table) -> list[_Units]:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 from countervail.attack._released import plain_axis
 from countervail.attack.differential.encodings import Spec, encode_axis
 from countervail.core.arrays import Floats, number_rows
+from countervail.core.canonical import canonical_value, code_values
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Axis
@@ -128,9 +129,9 @@ def _distinct(cells: Floats) -> tuple[Floats, NDArray[np.int64]]:
 
 def secret_codes(column: pd.Series, values: tuple[Any, ...]) -> NDArray[np.int64]:
     """Each row's place among the sensitive values."""
-    codes, kinds = pd.factorize(column, use_na_sentinel=False)
-    place = {v: i for i, v in enumerate(values)}
-    found = np.array([place.get(None if pd.isna(v) else v, -1) for v in kinds], dtype=np.int64)
+    codes, kinds = code_values(column)
+    place = {canonical_value(v): i for i, v in enumerate(values)}
+    found = np.array([place.get(v, -1) for v in kinds], dtype=np.int64)
     if (found < 0).any():
         raise SchemaError(f"The release holds values of '{column.name}' that the table does not have.")
     return found[codes]

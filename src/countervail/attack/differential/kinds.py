@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import combinations, pairwise
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.attack.differential.result import FEW, Kind
 from countervail.core.arrays import Ints
+from countervail.core.canonical import code_values
 from countervail.core.cells import cell_text, number_text
 from countervail.core.stats import mean_interval
 from countervail.core.table import Table
@@ -60,8 +60,8 @@ def _bands(table: Table, name: str) -> tuple[Ints, list[str]]:
     """Each row's kind by one column, and what the kinds are called; numbers lie in four bands with open ends."""
     column, values = table.schema[name], table.frame[name]
     if column.type != "numeric":
-        codes, kinds = pd.factorize(values, use_na_sentinel=False)
-        return codes.astype(np.int64), [f"{name} {cell_text(v)}" for v in kinds]
+        codes, kinds = code_values(values, column.values)
+        return codes, [f"{name} {cell_text(v)}" for v in kinds]
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     there = numbers[np.isfinite(numbers)]
     cuts = np.quantile(there, np.linspace(0, 1, _BANDS + 1)[1:-1]) if len(there) else [0.0]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.naive_bayes import BernoulliNB
 
 from countervail.attack._released import plain_axis
+from countervail.core.canonical import code_values
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.protocols import Agreement, LeaveOneOut
 from countervail.core.region import Regions
@@ -75,8 +75,8 @@ class IdentityCounts:
     def of(cls, table: Table, secret: NDArray[np.int64], values: tuple[Any, ...]) -> IdentityCounts:
         """Code the quasi-identifiers."""
         names = table.schema.names("quasi")
-        codes = [pd.factorize(table.frame[n], use_na_sentinel=False)[0] for n in names]
-        return cls(values, secret.astype(np.int32), np.column_stack(codes).astype(np.int64))
+        codes = [code_values(table.frame[n])[0] for n in names]
+        return cls(values, secret.astype(np.int32), np.column_stack(codes))
 
     def agreement(self, rows: NDArray[np.int64]) -> Agreement:
         """Equal values agree."""
