@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 
 from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
+from countervail.core.files import formula_cells
 from countervail.core.protocols import Progress as Report
 from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
@@ -90,6 +91,15 @@ def open_ledger(path: Path | None, dataset: str | None, edition: str = "") -> An
     from countervail.ledger import Ledger
 
     return Ledger.open(path, dataset, edition)
+
+
+def say_formulas(frame: pd.DataFrame, path: Path) -> None:
+    """Say that a CSV differs from its table where a spreadsheet would have run a cell."""
+    if ".csv" in path.suffixes and (count := formula_cells(frame)):
+        remark(
+            f"Note: {count:,} cell(s) begin like a formula; an apostrophe stands before them in {path.name}, so that "
+            f"no spreadsheet runs them (`countervail proof csv-formulas`)."
+        )
 
 
 def check_ending(path: Path | None, endings: tuple[str, ...], *read: Path | None) -> None:
