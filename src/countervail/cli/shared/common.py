@@ -144,7 +144,7 @@ def numbers(text: str, option: str) -> list[float]:
         found = [float("nan")]
     if not all(abs(x) < _EXACT for x in found):
         raise ParameterError(
-            f"{option} takes numbers of at most 15 digits with commas between them, such as 2,5,10. Got '{text}'."
+            f"{option} takes numbers with commas between them, such as 2,5,10, of at most 15 digits. Got '{text}'."
         )
     return [int(x) if x.is_integer() else x for x in found]
 
