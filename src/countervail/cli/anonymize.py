@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,12 +24,13 @@ from countervail.cli.shared.common import (
     progress,
     remark,
     say,
+    say_formulas,
     say_json,
 )
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
 from countervail.cli.shared.sweep import compare_k
 from countervail.core.errors import ParameterError
-from countervail.core.files import ENDINGS
+from countervail.core.files import ENDINGS, frame_writer, text_writer, write_files
 from countervail.core.release import Release
 from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
@@ -159,13 +160,17 @@ def anonymize(
         tick(2, 4)
         release = protector.protect(table)
         tick(3, 4)
-        release.write(output)
+        rows_kept = method in releasing_rows()
+        unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
+        found, pages = _figures(release, table, k or USUAL["k"], report) if rows_kept else ({}, {})
+        shown = release.to_text_frame()
+        write_files({output: frame_writer(shown, output), **pages})
         tick(4, 4)
-    if method not in releasing_rows():
+    say_formulas(shown, output)
+    if not rows_kept:
         _say_others(release, table, registry.fact(kind, "rows_are"), output, as_json)
         return
-    unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
-    found = _figures(release, table, k or USUAL["k"], report) | _shown(release) | unused
+    found = found | _shown(release) | unused
     if as_json:
         say_json({**found, "output": str(output), "report": None if report is None else str(report)})
         return
@@ -235,15 +240,19 @@ def _unused(folder: Path | None, taken: Mapping[str, Any]) -> dict[str, list[str
     return {"unused_hierarchies": [f.name for f in files if f.stem not in taken]}
 
 
-def _figures(release: Release, table: Table, k: int, report: Path | None) -> dict[str, Any]:
+def _figures(
+    release: Release, table: Table, k: int, report: Path | None
+) -> tuple[dict[str, Any], dict[Path, Callable[[Path], object]]]:
+    """What is said of the release, and what writes its report."""
     from countervail.report.anonymized_page import anonymized_page, summarize
 
     summary = summarize(release, table, hide_below=k)
+    pages: dict[Path, Callable[[Path], object]] = {}
     if report is not None:
-        from countervail.report import write_page
+        from countervail.report import render_page
 
-        write_page(anonymized_page(summary), report)
-    return {
+        pages[report] = text_writer(render_page(anonymized_page(summary)))
+    figures = {
         "guarantee": release.guarantee.to_dict(),
         "promise": summary.promise,
         "caveats": list(summary.caveats),
@@ -257,3 +266,4 @@ def _figures(release: Release, table: Table, k: int, report: Path | None) -> dic
         "prosecutor": summary.prosecutor,
         "marketer": summary.marketer,
     }
+    return figures, pages

@@ -24,7 +24,7 @@ from countervail.cli.shared.common import (
 from countervail.cli.shared.common import table as show_table
 from countervail.cli.shared.methods import USUAL, chosen, make, testable
 from countervail.core.errors import ParameterError
-from countervail.core.files import write_text
+from countervail.core.files import text_writer, write_files
 from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 
@@ -86,13 +86,15 @@ def dit(
         with progress(f"Testing {label}", quiet=as_json) as tick:
             results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
     summary = differential_summary(results)
+    writers = {}
     for path in output or []:
         if path.suffix == ".json":
-            write_text(json_text(summary), path)
+            writers[path] = text_writer(json_text(summary))
         else:
-            from countervail.report import write_page
+            from countervail.report import render_page
 
-            write_page(differential_page(results), path)
+            writers[path] = text_writer(render_page(differential_page(results)))
+    write_files(writers)
     if as_json:
         say_json(summary)
         return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 
 from countervail import registry
@@ -25,14 +26,17 @@ from countervail.cli.shared.common import (
     progress,
     remark,
     say,
+    say_formulas,
     say_json,
 )
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
+from countervail.core.cells import cell_text
 from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations
-from countervail.core.files import read_frame, write_frame, write_text
+from countervail.core.files import ENDINGS as TABLES
+from countervail.core.files import frame_writer, read_frame, text_writer, write_files
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.table import Table
 
@@ -142,9 +146,14 @@ def explain(
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     answers = replace(answers, caveats=(*answers.caveats, *warned))
-    _keep_groups(explainer, groups)
+    writers = {} if output is None else {output: _writer(answers, output)}
+    if groups is not None and hasattr(explainer, "groups_"):
+        writers[groups] = text_writer(explainer.groups_.to_json())
+    write_files(writers)
+    _say_kept(explainer, groups)
     if output is not None:
-        _write(answers, output)
+        if output.name.endswith(TABLES):
+            say_formulas(_table(answers), output)
         remark(f"{len(answers)} explanations written to {output}.")
     if as_json:
         say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
@@ -174,8 +183,8 @@ def _stored(groups: Path | None) -> Any:
     return Groups.read(groups)
 
 
-def _keep_groups(explainer: Any, path: Path | None) -> None:
-    """Store who hides with whom for the next time, or say why that matters."""
+def _say_kept(explainer: Any, path: Path | None) -> None:
+    """Where it is kept who hides with whom, or why that matters."""
     if not hasattr(explainer, "groups_"):
         return
     if path is None:
@@ -184,7 +193,6 @@ def _keep_groups(explainer: Any, path: Path | None) -> None:
             "Use --groups FILE to keep it."
         )
     else:
-        explainer.groups_.write(path)
         remark(f"Groups (version {explainer.groups_.version}) kept in {path}; as confidential as the data.")
 
 
@@ -234,22 +242,22 @@ def _public_labels(table: Table, model: Any) -> Iterable[Any]:
     return declared if declared is not None else getattr(model, "classes_", ())
 
 
-def _write(answers: Explanations, path: Path) -> None:
+def _writer(answers: Explanations, path: Path) -> Callable[[Path], object]:
     if path.suffix == ".json":
-        write_text(answers.to_json(), path)
-    elif path.suffix == ".txt":
-        write_text(answers.to_text() + "\n", path)
-    elif path.suffix == ".html":
-        from countervail.report import write_page
+        return text_writer(answers.to_json())
+    if path.suffix == ".txt":
+        return text_writer(answers.to_text() + "\n")
+    if path.suffix == ".html":
+        from countervail.report import render_page
         from countervail.report.explained_page import explained_page
 
-        write_page(explained_page(answers), path)
-    else:
-        from pandas import IntervalDtype
+        return text_writer(render_page(explained_page(answers)))
+    return frame_writer(_table(answers), path)
 
-        from countervail.core.cells import cell_text
 
-        frame = answers.to_frame()
-        wide = [n for n in frame.columns if frame[n].dtype == object or isinstance(frame[n].dtype, IntervalDtype)]
-        texts = {n: frame[n].map(cell_text).where(answers.found | frame[n].notna()) for n in wide}
-        write_frame(frame.assign(**texts), path)
+def _table(answers: Explanations) -> pd.DataFrame:
+    """The answers as a table of plain cells and texts."""
+    frame = answers.to_frame()
+    wide = [n for n in frame.columns if frame[n].dtype == object or isinstance(frame[n].dtype, pd.IntervalDtype)]
+    texts = {n: frame[n].map(cell_text).where(answers.found | frame[n].notna()) for n in wide}
+    return frame.assign(**texts)

@@ -18,7 +18,7 @@ from countervail.cli.shared.common import (
     show_text,
     whole_numbers,
 )
-from countervail.core.errors import SchemaError
+from countervail.core.errors import SchemaError, listed
 from countervail.core.files import read_frame
 from countervail.core.schema_file import read_schema
 
@@ -57,7 +57,9 @@ def hierarchy(
     known = read_schema(schema) if schema is not None else None
     frame = read_frame(data, known)
     if column not in frame.columns:
-        raise SchemaError(f"No column named {column!r} in the data. Columns: {[str(c) for c in frame.columns]}.")
+        shown = [c.name for c in known or () if c.name in frame.columns]
+        there = f"Columns: {listed(shown)}" if shown else f"It has {len(frame.columns)} columns"
+        raise SchemaError(f"No column named {column!r} in the data. {there}.")
     proposal = propose_hierarchy(
         frame[column],
         kind=None if kind is None else kind.value,

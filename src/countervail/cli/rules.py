@@ -16,6 +16,7 @@ from countervail.cli.shared.common import (
     progress,
     remark,
     say,
+    say_formulas,
     say_json,
 )
 from countervail.core.files import write_frame, write_text
@@ -73,3 +74,4 @@ def _write(found: RuleSet, promise: KCommonality, path: Path) -> None:
         write_page(rules_page(summarize_rules(found, promise)), path)
     else:
         write_frame(found.to_frame(), path)
+        say_formulas(found.to_frame(), path)

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Final, Literal
@@ -25,6 +25,10 @@ ENDINGS = (".csv", ".csv.gz", ".parquet")
 LIMIT: Final = "COUNTERVAIL_UNPACKED_LIMIT"
 _UNPACKED: Final = 2 << 30
 _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
+# What spreadsheets take for a formula, but for numbers and ranges of them (-5, -3 to 4), and for a mark that is all.
+_AMOUNT: Final = r"[+-]?[\d.,]*\d[\d.,]*(?:e[+-]?\d+)?%?"
+_FORMULA: Final = re.compile(rf"(?!{_AMOUNT}(?:\s*(?:-| to )\s*{_AMOUNT})?\s*\Z)[=+\-@\t\r\n].", re.DOTALL)
+_MARKS: Final = tuple("=+-@\t\r\n")
 _DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 
 
@@ -50,7 +54,15 @@ def read_frame(path: str | Path, schema: Schema | None = None, *, text: Iterable
 
 
 def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a frame whole or not at all: a temporary file is renamed into place."""
+    """Write a frame whole or not at all: a temporary file is renamed into place.
+
+    In a CSV, texts that a spreadsheet would take for a formula get an apostrophe in front; reading takes it off again.
+    """
+    write_file(Path(path), frame_writer(frame, path))
+
+
+def frame_writer(frame: pd.DataFrame, path: str | Path) -> Callable[[Path], object]:
+    """What writes a frame into some file, in the format of `path`."""
     path = Path(path)
     if not path.name.endswith(ENDINGS):
         raise SchemaError(f"The output file '{path.name}' must end in one of {', '.join(ENDINGS)}.")
@@ -59,12 +71,55 @@ def write_frame(frame: pd.DataFrame, path: str | Path) -> None:
         if path.name.endswith(".parquet"):
             _write_parquet(frame, place)
         else:
+            plain = _without_formulas(frame)
             # pandas puts no quotes around a carriage return, which readers take for the end of a line.
-            quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _holds(frame, "\r") else csv.QUOTE_MINIMAL
+            quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _holds(plain, "\r") else csv.QUOTE_MINIMAL
             gzipped = path.name.endswith(".gz")
-            frame.to_csv(place, index=False, compression="gzip" if gzipped else None, quoting=quoting)
+            plain.to_csv(place, index=False, compression="gzip" if gzipped else None, quoting=quoting)
 
-    write_file(path, write)
+    return write
+
+
+def formula_cells(frame: pd.DataFrame) -> int:
+    """How many cells of a frame a spreadsheet would take for formulas."""
+    return sum(int(_formulas(values).sum()) for _, values in frame.items())
+
+
+def _formulas(values: pd.Series) -> pd.Series:
+    """Which cells begin like a formula and are no numbers, ranges or lone marks."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        there = [isinstance(v, str) and _FORMULA.match(v) is not None for v in values.cat.categories]
+        return values.isin(values.cat.categories[there])
+    text = values.dtype == object or pd.api.types.is_string_dtype(values)
+    if not text or (values.dtype != object and not values.str.startswith(_MARKS, na=False).any()):
+        return pd.Series(False, index=values.index)
+    return values.map(lambda v: isinstance(v, str) and _FORMULA.match(v) is not None).astype(bool)
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """A copy with an apostrophe before what a spreadsheet would take for a formula, in the header as well."""
+    marked = {i: found for i, (_, v) in enumerate(frame.items()) if (found := _formulas(v)).any()}
+    names = [f"'{n}" if isinstance(n, str) and _FORMULA.match(n) else n for n in frame.columns]
+    if not marked and names == list(frame.columns):
+        return frame
+    columns = [frame.iloc[:, i] for i in range(len(names))]
+    for i, found in marked.items():
+        columns[i] = columns[i].astype(object).where(~found, "'" + columns[i].astype(object).where(found, ""))
+    return pd.concat(columns, axis=1).set_axis(names, axis=1)
+
+
+def _with_formulas(values: pd.Series) -> pd.Series:
+    """The texts of a CSV without the apostrophes that keep spreadsheets from running them."""
+    kept = values.map(lambda v: isinstance(v, str) and _is_kept_formula(v)).astype(bool)
+    return values.where(~kept, values.str[1:])
+
+
+def _has_apostrophes(values: pd.Series) -> bool:
+    return pd.api.types.is_string_dtype(values) and bool(values.str.startswith("'", na=False).any())
+
+
+def _is_kept_formula(text: str) -> bool:
+    return text.startswith("'") and _FORMULA.match(text[1:]) is not None
 
 
 def _write_parquet(frame: pd.DataFrame, place: Path) -> None:
@@ -100,26 +155,40 @@ def _holds(frame: pd.DataFrame, mark: str) -> bool:
 
 def write_text(text: str, path: str | Path) -> None:
     """Write a text file whole or not at all."""
-    write_file(Path(path), lambda place: place.write_text(text, encoding="utf-8"))
+    write_file(Path(path), text_writer(text))
+
+
+def text_writer(text: str) -> Callable[[Path], object]:
+    """What writes a text into some file."""
+    return lambda place: place.write_text(text, encoding="utf-8")
 
 
 def write_file(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, then rename it into place: whole or not at all."""
-    if not path.parent.is_dir():
-        raise DataNotFoundError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".countervail-")
-    os.close(handle)
-    place = Path(name)
+    write_files({path: write})
+
+
+def write_files(writers: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Fill a temporary file for each path, then rename them all into place: if one cannot be written, none is."""
+    places: dict[Path, Path] = {}
     try:
-        write(place)
-        os.chmod(place, 0o644)
-        os.replace(place, path)
+        for path, write in writers.items():
+            if not path.parent.is_dir():
+                raise DataNotFoundError(f"No folder '{path.parent}' to write '{path.name}' into. Create it first.")
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=".countervail-")
+            os.close(handle)
+            places[path] = Path(name)
+            write(places[path])
+            os.chmod(places[path], 0o644)
+        for path, place in places.items():
+            os.replace(place, path)
     finally:
-        place.unlink(missing_ok=True)
+        for place in places.values():
+            place.unlink(missing_ok=True)
 
 
 def _csv(path: Path, schema: Schema | None, text: set[str]) -> pd.DataFrame:
-    data = _bytes(path)
+    data, as_written = _bytes(path), text
     text = text | {c.name for c in schema or () if c.type != "numeric"}
     numeric = {c.name for c in schema or () if c.type == "numeric"}
     separator = _separator(data)
@@ -129,7 +198,8 @@ def _csv(path: Path, schema: Schema | None, text: set[str]) -> pd.DataFrame:
     if separator != ",":
         for name in frame.columns.difference(list(text)):
             frame[name] = _decimal_commas(frame[name])
-    return frame
+    changed = {n: _with_formulas(frame[n]) for n in frame.columns if n not in as_written and _has_apostrophes(frame[n])}
+    return frame.assign(**changed) if changed else frame
 
 
 def _bytes(path: Path) -> bytes:
@@ -182,7 +252,7 @@ def _parsed(data: bytes, path: Path, separator: str, text: set[str]) -> pd.DataF
             sep=separator,
             keep_default_na=False,
             na_values=[""],
-            dtype=dict.fromkeys(text, "str"),
+            dtype=dict.fromkeys([*text, *(f"'{n}" for n in text)], "str"),
         )
     except pd.errors.EmptyDataError:
         raise SchemaError(f"The file '{path.name}' is empty: a header and at least one row are needed.") from None
@@ -190,6 +260,7 @@ def _parsed(data: bytes, path: Path, separator: str, text: set[str]) -> pd.DataF
         raise _unreadable(path, _not_utf8(data)) from None
     except pd.errors.ParserError as error:
         raise _unreadable(path, _broken_line(str(error), separator)) from None
+    frame = frame.rename(columns=lambda n: n[1:] if _is_kept_formula(str(n)) else n)
     if not isinstance(frame.index, pd.RangeIndex):  # pandas takes a surplus first cell for the name of the row
         raise _unreadable(path, "line 2 has more cells than the header has names. Name every column.")
     return frame

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
 from countervail.core.conform import check_hashable, conform_column
-from countervail.core.errors import SchemaError
+from countervail.core.errors import SchemaError, listed
 from countervail.core.files import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.region import Regions
@@ -51,9 +51,10 @@ class PublishedFile:
         quasi = schema.names("quasi")
         if not quasi:
             raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
-        twice = sorted({str(n) for n in frame.columns[frame.columns.duplicated()]})
-        if twice:
-            raise SchemaError(f"Column names must be unique. Repeated in the release: {twice}.")
+        twice = [n for n in schema.names() if (frame.columns == n).sum() > 1]
+        if twice or frame.columns.duplicated().any():
+            which = listed(twice) if twice else "columns that the schema does not declare"
+            raise SchemaError(f"Column names must be unique. Repeated in the release: {which}.")
         if lost := [n for n in quasi if n not in frame.columns]:
             raise SchemaError(f"The release lacks quasi-identifiers that the schema names: {lost}.")
         if frame.empty:
@@ -68,7 +69,8 @@ class PublishedFile:
     def column(self, name: str) -> pd.Series:
         """A column as it stands in the file; levels get their declared spelling."""
         if name not in self.frame.columns:
-            raise SchemaError(f"The release has no column {name!r}. It has {list(self.frame.columns)}.")
+            there = [c.name for c in self.schema if c.name in self.frame.columns]
+            raise SchemaError(f"The release has no column {name!r}. Of the schema's columns it has {listed(there)}.")
         values: pd.Series = self.frame[name]
         check_hashable(values)
         declared = name in self.schema and self.schema[name].levels is not None

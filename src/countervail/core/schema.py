@@ -20,6 +20,7 @@ Type = Literal["numeric", "ordinal", "categorical"]
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
 TYPES: tuple[Type, ...] = get_args(Type)
 ROLES: tuple[Role, ...] = get_args(Role)
+_PLACES = 5
 _LARGEST = sys.float_info.max
 
 
@@ -155,6 +156,15 @@ class Schema:
     def names(self, *roles: Role) -> list[str]:
         """Names of the columns with one of these roles; all of them when none is given."""
         return [c.name for c in self.columns if not roles or c.role in roles]
+
+    def undeclared(self, columns: Iterable[Any]) -> str:
+        """Which of a file's columns are not declared, in words: without a header, the "names" are somebody's values."""
+        names = list(columns)
+        extra = {i: n for i, n in enumerate(names, 1) if n not in self}
+        if 2 * (len(names) - len(extra)) >= len(self):
+            return f"{listed(list(extra.values()))}"
+        places = ", ".join(map(str, list(extra)[:_PLACES])) + (", ..." if len(extra) > _PLACES else "")
+        return f"{len(extra)} of {len(names)} (number {places}). Does the file begin with a line of column names?"
 
     @property
     def target(self) -> str | None:

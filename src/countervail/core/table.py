@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.conform import conform_column, plain
-from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.errors import SchemaError, bad_parameter, listed, shown
 from countervail.core.files import read_frame
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Column, Role, Schema, Type, infer_type
 from countervail.core.schema_file import read_schema
 
+_FEW = 10
 Rows = Any  # a Table, a frame of pandas, polars or pyarrow, one Series, or a mapping of column to value
 
 
@@ -79,9 +80,13 @@ class Table:
             "target": [target] if target is not None else [],
         }
         given = [("target", roles["target"]), ("identifiers", identifiers), ("quasi_identifiers", quasi_identifiers)]
-        for parameter, names in [*given, ("sensitive", sensitive), ("domains", domains or {})]:
+        given = [*given, ("sensitive", sensitive), ("domains", domains or {})]
+        for parameter, names in given:
             if unknown := [n for n in names if n not in known]:
-                hint = f"The columns are {known.names()}."
+                said = [n in known for _, each in given for n in each]
+                # Where hardly anything fits, the first line of a file may have been somebody's row.
+                named = schema is not None or 2 * sum(said) >= len(said)
+                hint = f"The columns are {listed(known.names())}." if named else f"The data has {len(known)} columns."
                 raise bad_parameter("Table.from_frame", parameter, "about columns of the data", unknown, hint)
         known = known.with_roles(**{role: names for role, names in roles.items() if names})
         for name, domain in (domains or {}).items():
@@ -206,11 +211,17 @@ def _conform(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]
         frame = to_pandas(frame)
     twice = sorted({str(c) for c in frame.columns[frame.columns.duplicated()]})
     if twice:
-        raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
+        known = [n for n in twice if n in schema]
+        which = listed(known) if known else f"{len(twice)} that the schema does not declare"
+        raise SchemaError(f"Column names must be unique. Repeated in the data: {which}. Rename them.")
     names = [c.name for c in schema]
     if missing := [n for n in names if n not in frame.columns]:
-        raise SchemaError(f"The data lacks columns that the schema names: {missing}. It has {list(frame.columns)}.")
-    if extra := [str(c) for c in frame.columns if c not in names]:
+        raise SchemaError(
+            f"The data lacks columns that the schema names: {listed(missing)}. "
+            f"Columns that the schema does not declare: {schema.undeclared(frame.columns)}"
+        )
+    if any(c not in schema for c in frame.columns):
+        extra = schema.undeclared(frame.columns)
         raise SchemaError(f"The schema does not declare these columns of the data: {extra}. Declare or drop them.")
     if frame.empty:
         raise SchemaError("The table is empty: at least one row and one column are needed.")
@@ -234,9 +245,12 @@ def _match_favourable(frame: pd.DataFrame, schema: Schema) -> Schema:
     present = {plain(v): v for v in [*declared, *counts.index[counts > 0]]}
     if unknown := [v for v in schema.favourable if plain(v) not in present]:
         common = {*declared, *counts.index[counts > 1]}  # a label of one row only may be that person's secret
+        if len(common) > max(_FEW, len(declared)):  # and very many labels may be names, or sums
+            there = f"It has {len(common)} labels that several rows share; declare a domain to have them named"
+        else:
+            there = f"Labels that are declared or that several rows share: {sorted(map(plain, common))}"
         raise SchemaError(
-            f"Favourable label(s) {unknown} do not occur in the target column '{schema.target}'. "
-            f"Labels that are declared or that several rows share: {sorted(map(plain, common))}."
+            f"Favourable label(s) {shown(unknown)} do not occur in the target column '{schema.target}'. {there}."
         )
     labels = [_item(v) for v in dict.fromkeys([*declared, *counts.index[counts > 0]])]
     return replace(schema, favourable=tuple(_meant(v, labels, schema.target) for v in schema.favourable))

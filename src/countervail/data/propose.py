@@ -70,7 +70,10 @@ def propose_schema(frame: Any, target: str | None = None) -> Proposal:
     for name in frame.columns:
         check_hashable(frame[name])
     if target is not None and target not in frame.columns:
-        raise SchemaError(f"The target {target!r} is not a column of the data. Columns: {list(frame.columns)}.")
+        raise SchemaError(
+            f"The target {target!r} is not a column of the data, which has {len(frame.columns)}. Without a target, the "
+            f"proposal shows them all."
+        )
     goal = target if target is not None else _guess_target(frame)
     columns, reasons = [], {}
     for name in frame.columns:

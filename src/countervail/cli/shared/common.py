@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 
 from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
+from countervail.core.files import formula_cells
 from countervail.core.protocols import Progress as Report
 from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
@@ -92,6 +93,15 @@ def open_ledger(path: Path | None, dataset: str | None, edition: str = "") -> An
     return Ledger.open(path, dataset, edition)
 
 
+def say_formulas(frame: pd.DataFrame, path: Path) -> None:
+    """Say that a CSV differs from its table where a spreadsheet would have run a cell."""
+    if ".csv" in path.suffixes and (count := formula_cells(frame)):
+        remark(
+            f"Note: {count:,} cell(s) begin like a formula; an apostrophe stands before them in {path.name}, so that "
+            f"no spreadsheet runs them (`countervail proof csv-formulas`)."
+        )
+
+
 def check_ending(path: Path | None, endings: tuple[str, ...], *read: Path | None) -> None:
     """Refuse an output name before any work is done: a wrong ending, no folder, or one of the files that are read."""
     if path is not None and not path.name.endswith(endings):
@@ -134,7 +144,7 @@ def numbers(text: str, option: str) -> list[float]:
         found = [float("nan")]
     if not all(abs(x) < _EXACT for x in found):
         raise ParameterError(
-            f"{option} takes numbers of at most 15 digits with commas between them, such as 2,5,10. Got '{text}'."
+            f"{option} takes numbers with commas between them, such as 2,5,10, of at most 15 digits. Got '{text}'."
         )
     return [int(x) if x.is_integer() else x for x in found]
 
