@@ -53,7 +53,7 @@ class Deep(Shallow):
     >>> release = cv.KCommonPatterns(k=2, random_state=0).fit(table).protect(table)
     >>> result = cv.attack.Deep("decision").run(release, table, control=table)
     >>> round(result.detail["shallow"].value, 2), round(result.detail["deep only"].value, 2)
-    (0.56, 0.28)
+    (0.56, 0.33)
     """
 
     name: ClassVar[str] = "deep"

@@ -140,7 +140,7 @@ def told(protector, table):
 @pytest.mark.parametrize("name", PROTECTORS)
 def test_order_storage_and_spelling_do_not_reach_a_release(name, family, seeds):
     left = 0
-    for seed in seeds(2, 40):
+    for seed in seeds(2, 15):
         rng = np.random.default_rng(seed)
         protector = PROTECTORS[name].set_params(random_state=int(rng.integers(2**32)))
         frame = people(rng, name)
