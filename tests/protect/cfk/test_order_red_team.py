@@ -1,4 +1,6 @@
-"""What is not part of the k-anonymous table must not reach an answer: order of categories, of rows, of the index."""
+"""What is not part of the k-anonymous table must not reach an answer: order of categories, of rows, spelling."""
+
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -76,7 +78,32 @@ def test_two_people_who_swap_their_illnesses_change_nothing():
     def told(data):
         data = data.assign(ill=pd.Categorical(data["ill"], categories=pd.unique(data["ill"])))
         people = cv.Table.from_frame(data, target="ok", favourable="yes", quasi_identifiers=["age"])
-        decide = lambda f: np.where(f["age"].to_numpy() < 40, "yes", "no")  # noqa: E731
-        return cv.CFK(k=2).fit(people, decide).explain(asked).to_json()
+        return cv.CFK(k=2).fit(people, young).explain(asked).to_json()
 
     assert told(frame) == told(swapped)
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        (Decimal("1.0"), Decimal("1"), Decimal("2")),
+        ("e\u0301", "\u00e9", "x"),
+        (pd.Timestamp("2020-01-01 01:00+01:00"), pd.Timestamp("2020-01-01", tz="UTC"), pd.Timestamp("2021", tz="UTC")),
+        (-0.0, 0.0, 1.0),
+    ],
+    ids=["decimal", "unicode", "zone", "zero"],
+)
+def test_which_of_two_spellings_comes_first_reaches_no_answer(one, same, other):
+    asked = pd.DataFrame({"age": [50], "v": pd.Series([other], dtype=object)})
+
+    def told(first, second):
+        frame = pd.DataFrame({"age": [30, 31, 50, 51], "v": pd.Series([first, second, other, other], dtype=object)})
+        frame["ok"] = ["yes", "yes", "no", "no"]
+        people = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age"])
+        return cv.CFK(k=2).fit(people, young).explain(asked).to_json()
+
+    assert told(one, same) == told(same, one)
+
+
+def young(frame):
+    return np.where(frame["age"].to_numpy() < 40, "yes", "no")
