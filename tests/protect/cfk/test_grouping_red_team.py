@@ -453,3 +453,38 @@ def test_groups_of_the_first_format_are_refused():
         del data[name]
     with pytest.raises(cv.SchemaError, match="format 1"):
         Groups.from_json(json.dumps(data))
+
+
+def undeclared(n, seed=0):
+    """People in columns whose domains nobody has declared."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"id": [f"p{i}" for i in range(n)], "age": rng.integers(20, 40, n)})
+    frame["city"], frame["pay"] = rng.choice(["a", "b"], n), rng.integers(0, 9, n)
+    frame["ill"], frame["ok"] = rng.choice(["x", "y", "z"], n), rng.choice(["no", "yes"], n)
+    return frame
+
+
+def as_table(frame):
+    roles = {"identifiers": ["id"], "quasi_identifiers": ["age", "city"], "sensitive": ["ill"]}
+    return cv.Table.from_frame(frame, target="ok", favourable="yes", **roles)
+
+
+def well_paid(frame):
+    return np.where(frame["pay"].to_numpy(float) > 4, "yes", "no")
+
+
+@pytest.mark.parametrize("settings", [{}, {"t": 0.9, "sensitive": "ill"}, {"l": 2, "sensitive": "ill"}], ids=str)
+@pytest.mark.parametrize(
+    "news", [{"age": 99}, {"city": "new"}, {"ill": "rare"}, {"pay": 10**6}, {"ok": "a third label"}], ids=str
+)
+def test_somebody_who_waits_reaches_no_answer(settings, news):
+    """One newcomer is too few for a group: whatever she is like, the others' answers are those of before."""
+    frame, asked = undeclared(80), undeclared(25, seed=1).drop(columns=["id", "ok"])
+    one = cv.CFK(4, **settings).fit(as_table(frame), well_paid)
+    grown = pd.concat([frame, frame.iloc[[0]].assign(id="newcomer", **news)], ignore_index=True)
+    two = cv.CFK(4, groups=one.groups_, **settings).fit(as_table(grown), well_paid)
+    assert two.search_.row_group_[-1] == -1
+    before, after = one.explain(asked), two.explain(asked)
+    assert before.found.any()
+    assert after.counterfactuals.astype(str).equals(before.counterfactuals.astype(str))
+    assert after.status.equals(before.status) and after.after.equals(before.after)

@@ -60,7 +60,8 @@ class GroupSearch(BaseEstimator):
         stored, heom = _scaled(stored, self.encoder_, HEOM.fit(self.encoder_, rows))
         self.groups_, self.row_group_, self.usable_group_ = stored, group, group[usable]
         self._quasi, self._rows = space.columns, rows if usable.any() else rows[:0]
-        blur = ncp(stored.regions, table) * len(space.sizes) if len(stored.regions) else np.zeros(0)
+        # How far a region reaches is measured among those who answer: nobody who waits widens a range.
+        blur = ncp(stored.regions, self.table_) * len(space.sizes) if len(stored.regions) else np.zeros(0)
         self.candidates_ = Candidates(self.encoder_, heom, self._rows, group[usable], stored.regions, blur)
         self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness)
         return self
@@ -131,10 +132,10 @@ class GroupSearch(BaseEstimator):
 
     def _sound(self, stored: Groups, group: Ints, table: Table) -> Bools:
         """Which groups are all there and as diverse as promised; none for those without one."""
-        sound = stored.whole(group)
-        if (group >= 0).any() and self._looks_at_secrets:
-            labels = np.where(group >= 0, group, len(sound))  # people without a group count among all people
-            sound &= ~self._failing(table)(labels)[: len(sound)]
+        sound, inside = stored.whole(group), np.flatnonzero(group >= 0)
+        if len(inside) and self._looks_at_secrets:
+            failing = self._failing(table.take(inside))(group[inside])  # whoever waits is no part of t's yardstick
+            sound[: len(failing)] &= ~failing
         return np.append(sound, False)
 
     def _diverse(self, space: Space, group: Ints, table: Table) -> Ints:
