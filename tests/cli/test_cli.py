@@ -83,6 +83,7 @@ def test_explanations_are_private_by_default_and_groups_are_kept(run, folder):
     assert code == 0
     assert "5-anonymity" in err and "our code" in err
     assert "version 1" in err
+    assert kept.stat().st_mode & 0o077 == 0, "stored groups are confidential"
     assert run(*words)[1] == out
     assert "No privacy guarantee" not in err
 

@@ -149,7 +149,7 @@ def explain(
     writers = {} if output is None else {output: _writer(answers, output)}
     if groups is not None and hasattr(explainer, "groups_"):
         writers[groups] = text_writer(explainer.groups_.to_json())
-    write_files(writers)
+    write_files(writers, confidential=() if groups is None else {groups})
     _say_kept(explainer, groups)
     if output is not None:
         if output.name.endswith(TABLES):

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Final, Literal
@@ -153,9 +153,9 @@ def _holds(frame: pd.DataFrame, mark: str) -> bool:
     return any(isinstance(c, str) and mark in c for cells in (frame.columns, *kept) for c in cells)
 
 
-def write_text(text: str, path: str | Path) -> None:
-    """Write a text file whole or not at all."""
-    write_file(Path(path), text_writer(text))
+def write_text(text: str, path: str | Path, *, confidential: bool = False) -> None:
+    """Write a text file whole or not at all; a confidential one is readable by its owner only."""
+    write_files({Path(path): text_writer(text)}, confidential={Path(path)} if confidential else ())
 
 
 def text_writer(text: str) -> Callable[[Path], object]:
@@ -168,8 +168,11 @@ def write_file(path: Path, write: Callable[[Path], object]) -> None:
     write_files({path: write})
 
 
-def write_files(writers: Mapping[Path, Callable[[Path], object]]) -> None:
-    """Fill a temporary file for each path, then rename them all into place: if one cannot be written, none is."""
+def write_files(writers: Mapping[Path, Callable[[Path], object]], *, confidential: Collection[Path] = ()) -> None:
+    """Fill a temporary file for each path, then rename them all into place: if one cannot be written, none is.
+
+    Temporary files are readable by their owner only, and confidential ones stay so.
+    """
     places: dict[Path, Path] = {}
     try:
         for path, write in writers.items():
@@ -179,7 +182,8 @@ def write_files(writers: Mapping[Path, Callable[[Path], object]]) -> None:
             os.close(handle)
             places[path] = Path(name)
             write(places[path])
-            os.chmod(places[path], 0o644)
+            if path not in confidential:
+                os.chmod(places[path], 0o644)
         for path, place in places.items():
             os.replace(place, path)
     finally:

@@ -303,6 +303,7 @@ def test_groups_survive_their_file(tmp_path):
     table = people(7, 60)
     first = cv.CFK(k=6).fit(table, model)
     first.groups_.write(tmp_path / "people.groups.json")
+    assert (tmp_path / "people.groups.json").stat().st_mode & 0o077 == 0
     stored = Groups.read(tmp_path / "people.groups.json")
     refit = cv.CFK(k=6, groups=stored).fit(table, model)
     assert region_of_people(refit) == region_of_people(first)

@@ -214,8 +214,8 @@ class Groups:
         return keyed and len(self.digests) == len(self.quasi) == len(self.group)
 
     def write(self, path: str | Path) -> None:
-        """Store the groups beside the table, whole or not at all."""
-        write_text(self.to_json(), path)
+        """Store the groups beside the table, whole or not at all, for the owner's eyes only."""
+        write_text(self.to_json(), path, confidential=True)
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
