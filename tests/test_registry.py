@@ -15,8 +15,8 @@ from countervail.cli.anonymize import FLAGS as ANONYMIZE_FLAGS
 from countervail.cli.dit import FLAGS as DIT_FLAGS
 from countervail.cli.explain import FLAGS as EXPLAIN_FLAGS
 from countervail.core.errors import ParameterError
-from countervail.core.files import write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.study import mechanisms, sound
 from countervail.testing import contracts, small_table
 from countervail.testing.documented import attack_table, filled, promise_table

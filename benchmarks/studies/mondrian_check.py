@@ -24,9 +24,9 @@ from _record import code, data_hash, parse, versions, write
 
 import countervail as cv
 from countervail.core.errors import ParameterError
-from countervail.core.files import write_frame
+from countervail.core.files.frames import write_frame
+from countervail.core.files.release_file import PublishedFile, examine
 from countervail.core.guarantee.diversity import value_ranks
-from countervail.core.release_file import PublishedFile, examine
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "mondrian_check.json"
 SETS = {"adult": "occupation", "german_credit": "savings_status", "cmc": "SOLIndex", "informs": "poverty"}

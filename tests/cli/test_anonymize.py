@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.core.files import read_frame, write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import read_frame, write_frame
+from countervail.core.files.schema_file import write_schema
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import countervail as cv
 from countervail.cli import app
-from countervail.core.files import write_frame
-from countervail.core.schema_file import read_schema, write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import read_schema, write_schema
 from countervail.model import save_model
 
 COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]

@@ -7,8 +7,8 @@ import pytest
 
 import countervail as cv
 from countervail.core.errors import ParameterError, SchemaError
-from countervail.core.files import LIMIT, read_frame, write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import LIMIT, read_frame, write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.testing import small_model, small_table
 
 HUGE = "99999999999999999999"

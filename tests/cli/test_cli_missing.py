@@ -8,8 +8,8 @@ import pytest
 
 import countervail as cv
 from countervail.cli.shared.common import json_text, say_json
-from countervail.core.files import write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.testing import small_table
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import countervail as cv
 from countervail.core.errors import ParameterError, SchemaError
-from countervail.core.files import formula_cells, read_frame, write_files, write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import formula_cells, read_frame, write_files, write_frame
+from countervail.core.files.schema_file import write_schema
 
 SECRET = "Xanthippe"
 ROW = f"{SECRET},41,Athens,hemlock,no"

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.core.files import write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 
 
 @pytest.fixture(scope="module")

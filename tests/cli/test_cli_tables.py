@@ -5,9 +5,9 @@ import json
 import pytest
 
 import countervail as cv
-from countervail.core.files import read_frame, write_frame
+from countervail.core.files.frames import read_frame, write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.core.hierarchy import Hierarchy
-from countervail.core.schema_file import write_schema
 
 
 @pytest.fixture

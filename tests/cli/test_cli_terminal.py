@@ -9,9 +9,9 @@ import pytest
 import countervail as cv
 from countervail.cli.shared.common import remark, say, table
 from countervail.core.cells import visible
-from countervail.core.files import write_frame
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import read_schema, schema_toml, write_schema
 from countervail.core.phrase import sentence
-from countervail.core.schema_file import read_schema, schema_toml, write_schema
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e\r\x7f"
 

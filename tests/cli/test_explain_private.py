@@ -5,9 +5,9 @@ import json
 import pytest
 
 from countervail.cli.shared.epsilon import meaning
-from countervail.core.files import write_frame
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.core.guarantee import DifferentialPrivacy, NoGuarantee
-from countervail.core.schema_file import write_schema
 from countervail.registry import explanation_protectors, takers
 from countervail.testing import small_table
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from countervail.core.files import write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.testing import small_table
 
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import countervail as cv
 from countervail.core.errors import ParameterError
-from countervail.core.release_file import PublishedFile
+from countervail.core.files.release_file import PublishedFile
 from countervail.core.table import to_labels, to_pandas
 from countervail.testing import small_table
 

@@ -13,6 +13,7 @@ import countervail as cv
 from countervail.attack.base import AttackResult
 from countervail.attack.differential.result import DifferentialResult, Kind
 from countervail.core.explanation import Explanations
+from countervail.core.files.release_file import Verdict
 from countervail.core.guarantee import (
     AllOf,
     DifferentialPrivacy,
@@ -26,7 +27,6 @@ from countervail.core.guarantee import (
 from countervail.core.guarantee.budget import Budget
 from countervail.core.region import Regions
 from countervail.core.release import Release
-from countervail.core.release_file import Verdict
 from countervail.core.schema import Schema
 from countervail.core.stats import Estimate
 from countervail.ledger import Ledger

@@ -11,7 +11,7 @@ import pytest
 import countervail as cv
 from countervail import AllOf, KAnonymity, LDiversity, NoGuarantee, Region, Release, SchemaError, TCloseness
 from countervail.core.errors import ParameterError
-from countervail.core.files import read_frame
+from countervail.core.files.frames import read_frame
 from countervail.core.guarantee import guarantee_from_dict
 from countervail.core.region import Regions
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from countervail import Column, Phrases, Schema, SchemaError
 from countervail.core.errors import DataNotFoundError
-from countervail.core.schema_file import read_schema, schema_toml, write_schema
+from countervail.core.files.schema_file import read_schema, schema_toml, write_schema
 
 PEOPLE = Schema(
     (

@@ -11,8 +11,8 @@ from sklearn.model_selection import train_test_split
 
 from countervail import Column, CountervailError, Schema, SchemaError, Table
 from countervail.core.errors import DataNotFoundError, ParameterError
-from countervail.core.files import write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 
 SECRET = "Xanthippe"  # a row's value that no message may hold
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import countervail as cv
-from countervail.core.files import read_frame
-from countervail.core.schema_file import schema_toml, write_schema
+from countervail.core.files.frames import read_frame
+from countervail.core.files.schema_file import schema_toml, write_schema
 from countervail.data import propose_schema
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 
 import countervail as cv
 from countervail.core.errors import ParameterError, SchemaError
-from countervail.core.files import read_frame
+from countervail.core.files.frames import read_frame
 from countervail.core.hierarchy import Hierarchy
 from countervail.data.propose_hierarchy import propose_hierarchy
 

@@ -134,7 +134,7 @@ def _spelling_of(protector):
 
 
 def test_a_domain_that_was_read_off_the_rows_stays_so_through_files(tmp_path):
-    from countervail.core.schema_file import read_schema, write_schema
+    from countervail.core.files.schema_file import read_schema, write_schema
     from countervail.data import propose_schema
 
     frame = small_table(80).frame.drop(columns="id").astype({"level": "str"})

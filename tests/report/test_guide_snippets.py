@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from countervail import attack, explain, protect
-from countervail.core.files import write_frame
-from countervail.core.schema_file import write_schema
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
 from countervail.testing import small_table
 
 ROOT = Path(__file__).parents[2]

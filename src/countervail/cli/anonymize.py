@@ -30,9 +30,9 @@ from countervail.cli.shared.common import (
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
 from countervail.cli.shared.sweep import compare_k
 from countervail.core.errors import ParameterError
-from countervail.core.files import ENDINGS, frame_writer, text_writer, write_files
+from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
+from countervail.core.files.schema_file import read_schema
 from countervail.core.release import Release
-from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 
 FLAGS = (

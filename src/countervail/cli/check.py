@@ -11,10 +11,10 @@ import typer
 from countervail.cli.anonymize import Closeness, Diversity
 from countervail.cli.shared.common import AsJson, SchemaFile, only_sensitive, say, say_json, table
 from countervail.core.errors import ParameterError, bad_parameter
+from countervail.core.files.release_file import PublishedFile, Verdict, examine
+from countervail.core.files.schema_file import read_schema
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.release_file import PublishedFile, Verdict, examine
 from countervail.core.schema import Schema
-from countervail.core.schema_file import read_schema
 
 
 def check(

@@ -24,8 +24,8 @@ from countervail.cli.shared.common import (
 from countervail.cli.shared.common import table as show_table
 from countervail.cli.shared.methods import USUAL, chosen, make, testable
 from countervail.core.errors import ParameterError
-from countervail.core.files import text_writer, write_files
-from countervail.core.schema_file import read_schema
+from countervail.core.files.frames import text_writer, write_files
+from countervail.core.files.schema_file import read_schema
 from countervail.core.table import Table
 
 FLAGS = ("k", "l", "diversity", "hierarchies")

@@ -35,8 +35,8 @@ from countervail.core.cells import cell_text
 from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.explanation import Explanations
-from countervail.core.files import ENDINGS as TABLES
-from countervail.core.files import frame_writer, read_frame, text_writer, write_files
+from countervail.core.files.frames import ENDINGS as TABLES
+from countervail.core.files.frames import frame_writer, read_frame, text_writer, write_files
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.table import Table
 

@@ -19,8 +19,8 @@ from countervail.cli.shared.common import (
     whole_numbers,
 )
 from countervail.core.errors import SchemaError, listed
-from countervail.core.files import read_frame
-from countervail.core.schema_file import read_schema
+from countervail.core.files.frames import read_frame
+from countervail.core.files.schema_file import read_schema
 
 
 class HierarchyKind(StrEnum):

@@ -137,7 +137,7 @@ def history(
 
 
 def _write(opened: Ledger, plain: list[dict[str, Any]], entries: list[Entry], output: Path) -> None:
-    from countervail.core.files import write_frame, write_text
+    from countervail.core.files.frames import write_frame, write_text
 
     if output.suffix == ".json":
         write_text(json_text(plain), output)

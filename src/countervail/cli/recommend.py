@@ -20,7 +20,7 @@ from countervail.cli.shared.common import (
     say_json,
     table,
 )
-from countervail.core.files import write_text
+from countervail.core.files.frames import write_text
 from countervail.core.table import Table
 
 if TYPE_CHECKING:

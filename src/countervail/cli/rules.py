@@ -19,7 +19,7 @@ from countervail.cli.shared.common import (
     say_formulas,
     say_json,
 )
-from countervail.core.files import write_frame, write_text
+from countervail.core.files.frames import write_frame, write_text
 from countervail.core.guarantee import KCommonality
 from countervail.core.table import Table
 

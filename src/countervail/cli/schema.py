@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from countervail.cli.shared.common import AsJson, Data, check_ending, remark, say_json, show_text
-from countervail.core.files import read_frame, write_text
-from countervail.core.schema_file import schema_toml
+from countervail.core.files.frames import read_frame, write_text
+from countervail.core.files.schema_file import schema_toml
 
 
 def schema(

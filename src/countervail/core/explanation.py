@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json, is_missing, visible
 from countervail.core.errors import SchemaError
+from countervail.core.files.json_data import is_number, is_scalar, json_object, need, places, texts, whole_json
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
-from countervail.core.json_data import is_number, is_scalar, json_object, need, places, texts, whole_json
 from countervail.core.phrase import sentence
 from countervail.core.region import Regions
 from countervail.core.schema import Schema

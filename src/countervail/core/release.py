@@ -18,9 +18,9 @@ from countervail.core.arrays import Ints, number_rows
 from countervail.core.canonical import canonical_series
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
-from countervail.core.files import write_frame
+from countervail.core.files.frames import write_frame
+from countervail.core.files.json_data import is_count, json_object, need, places, texts, whole_json
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
-from countervail.core.json_data import is_count, json_object, need, places, texts, whole_json
 from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_value

@@ -12,10 +12,10 @@ import pandas as pd
 
 from countervail.core.conform import conform_column, plain
 from countervail.core.errors import SchemaError, bad_parameter, listed, shown
-from countervail.core.files import read_frame
+from countervail.core.files.frames import read_frame
+from countervail.core.files.schema_file import read_schema
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Column, Role, Schema, Type, infer_type
-from countervail.core.schema_file import read_schema
 
 _FEW = 10
 Rows = Any  # a Table, a frame of pandas, polars or pyarrow, one Series, or a mapping of column to value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import as_file, files
 
 from countervail.core.errors import bad_parameter
+from countervail.core.files.schema_file import read_schema
 from countervail.core.schema import Column, Schema
-from countervail.core.schema_file import read_schema
 from countervail.core.table import Table
 from countervail.data.registry import REGISTERED, description_path, find, read_description
 from countervail.data.toys import toy_credit, toy_evaluation

@@ -14,8 +14,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from countervail.core.errors import DataNotFoundError, ModelFileError
-from countervail.core.files import write_file
-from countervail.core.json_data import DAMAGED
+from countervail.core.files.frames import write_file
+from countervail.core.files.json_data import DAMAGED
 
 PICKLES = (".pkl", ".pickle", ".joblib")
 # Plain Python parts of scikit-learn that skops does not list, and trees, whose indices are checked after loading.

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from countervail.core.files import write_text
+from countervail.core.files.frames import write_text
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.errors import SchemaError, bad_parameter
-from countervail.core.files import write_text
+from countervail.core.files.frames import write_text
 from countervail.core.table import Table
 from countervail.study.plan import Cell, StudyPlan
 from countervail.study.result import CellResult

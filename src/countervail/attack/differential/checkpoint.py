@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.errors import bad_parameter
-from countervail.core.files import write_text
+from countervail.core.files.frames import write_text
 from countervail.core.table import Table
 
 

@@ -32,8 +32,8 @@ from countervail.attack.differential.result import DifferentialResult as Differe
 from countervail.core.arrays import Ints
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.files.release_file import read_release
 from countervail.core.protocols import LeaveOneOut, LeavesOneOut, Progress
-from countervail.core.release_file import read_release
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table

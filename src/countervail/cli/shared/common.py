@@ -17,7 +17,7 @@ from rich.table import Table as RichTable
 
 from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
-from countervail.core.files import formula_cells
+from countervail.core.files.frames import formula_cells
 from countervail.core.protocols import Progress as Report
 from countervail.core.schema import Schema
 from countervail.core.stats import plain_value

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from countervail.core.errors import bad_parameter
+from countervail.core.files.json_data import is_count, is_number, need
 from countervail.core.guarantee.composition import MOST_ANSWERS, most_answers, plan_epsilon, zcdp_epsilon, zcdp_rho
-from countervail.core.json_data import is_count, is_number, need
 from countervail.core.stats import plain_json
 
 Composition = Literal["basic", "optimal", "zcdp"]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import bad_parameter
+from countervail.core.files.json_data import is_count, is_number, is_scalar, is_text, need, texts, whole_json
 from countervail.core.guarantee.budget import Budget
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, SLACK, Tally
 from countervail.core.guarantee.evidence import rerun_evidence
-from countervail.core.json_data import is_count, is_number, is_scalar, is_text, need, texts, whole_json
 from countervail.core.stats import plain_json
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from countervail.core.conform import plain
 from countervail.core.errors import DataNotFoundError, SchemaError, bad_parameter
-from countervail.core.files import write_text
+from countervail.core.files.frames import write_text
 from countervail.core.hierarchy.rows import (
     ROOT,
     date_rows,

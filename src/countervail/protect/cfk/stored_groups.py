@@ -13,8 +13,8 @@ import numpy as np
 
 from countervail.core.arrays import Bools, Ints
 from countervail.core.errors import SchemaError
-from countervail.core.files import write_text
-from countervail.core.json_data import is_count, is_number, json_object, need, places, texts, whole_json
+from countervail.core.files.frames import write_text
+from countervail.core.files.json_data import is_count, is_number, json_object, need, places, texts, whole_json
 from countervail.core.region import Range, Regions
 from countervail.core.release import regions_from_json, regions_to_json
 from countervail.core.schema import Column, Schema

@@ -12,7 +12,7 @@ import pandas as pd
 
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError
-from countervail.core.json_data import is_count, is_scalar, json_object, need, whole_json
+from countervail.core.files.json_data import is_count, is_scalar, json_object, need, whole_json
 from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json
 from countervail.protect._classes import Classes

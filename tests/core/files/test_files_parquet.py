@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from countervail.core.errors import SchemaError
-from countervail.core.files import read_frame
+from countervail.core.files.frames import read_frame
 
 FRAME = pd.DataFrame(
     {"a": range(30), "b": ["x", "y", None] * 10, "c": pd.Categorical(["u", "v", "w"] * 10), "d": [1.5, None, 2.5] * 10}

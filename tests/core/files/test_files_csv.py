@@ -8,7 +8,7 @@ import pytest
 import countervail as cv
 from countervail.core.conform import conform_column, plain
 from countervail.core.errors import SchemaError
-from countervail.core.files import read_frame, write_frame
+from countervail.core.files.frames import read_frame, write_frame
 
 SECRET = "Xanthippe"
 PLAIN = f"name,age,score\n{SECRET},41,1.5\nSocrates,70,2.25\n"

@@ -18,7 +18,7 @@ import pandas as pd
 
 from countervail.core.conform import conform_column
 from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError, listed
-from countervail.core.json_data import DAMAGED
+from countervail.core.files.json_data import DAMAGED
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")

@@ -10,9 +10,9 @@ import pytest
 
 import countervail as cv
 from countervail import KAnonymity, LDiversity, SchemaError, TCloseness
-from countervail.core.files import write_frame
+from countervail.core.files.frames import write_frame
+from countervail.core.files.release_file import PublishedFile, cell_key, examine
 from countervail.core.guarantee.diversity import Tally
-from countervail.core.release_file import PublishedFile, cell_key, examine
 
 SCHEMA = cv.Schema(
     (

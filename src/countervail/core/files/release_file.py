@@ -16,7 +16,7 @@ from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
 from countervail.core.conform import check_hashable, conform_column
 from countervail.core.errors import SchemaError, listed
-from countervail.core.files import read_frame
+from countervail.core.files.frames import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.region import Regions
 from countervail.core.release import Release

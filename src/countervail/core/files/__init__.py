@@ -1,0 +1,1 @@
+"""Reading and writing: tables, schemas, releases, and what JSON may hold."""
