@@ -13,7 +13,8 @@ from countervail.core.explanation import Explanations
 from countervail.core.guarantee import guarantee_from_dict
 from countervail.core.release import Release
 from countervail.core.schema import Schema
-from countervail.protect.cfk.stored_groups import Groups
+from countervail.core.sealed import canonical_table
+from countervail.protect.cfk.roster import Roster
 from countervail.protect.mondrian.cut_tree import CutTree
 
 # A value of the small table: no error may show it.
@@ -68,7 +69,7 @@ def written():
         "promise": ([json.dumps(p.to_dict()) for p in promises], _promise),
         "release": ([plain.protect(table).to_json(), parted.protect(table).to_json()], _release),
         "explanations": ([answers.to_json()], _explanations),
-        "groups": ([explained.groups_.to_json()], lambda text: _groups(text, whole)),
+        "roster": ([explained.roster_.to_json()], lambda text: _roster(text, whole)),
         "cut tree": ([plain.tree_.to_json(), parted.tree_.to_json()], lambda text: _tree(text, table)),
     }
 
@@ -102,10 +103,10 @@ def _explanations(text):
     Explanations.from_json(answers.to_json())
 
 
-def _groups(text, table):
-    groups = Groups.from_json(text)
-    groups.whole(groups.assign(table).group)
-    Groups.from_json(groups.to_json())
+def _roster(text, table):
+    roster = Roster.from_json(text)
+    roster.match(table, canonical_table(table))
+    Roster.from_json(roster.to_json())
 
 
 def _tree(text, table):
@@ -154,7 +155,7 @@ def _change(parent, key, rng):
         parent[key] = copy.deepcopy(rng.choice(JUNK))
 
 
-@pytest.mark.parametrize("kind", ["schema", "promise", "release", "explanations", "groups", "cut tree"])
+@pytest.mark.parametrize("kind", ["schema", "promise", "release", "explanations", "roster", "cut tree"])
 def test_whatever_is_wrong_with_a_file_only_our_own_errors_come_out(kind, written, seeds):
     texts, read = written[kind]
     for text in texts:
@@ -171,7 +172,7 @@ def test_whatever_is_wrong_with_a_file_only_our_own_errors_come_out(kind, writte
     assert refused > 100
 
 
-@pytest.mark.parametrize("kind", ["release", "explanations", "groups", "cut tree"])
+@pytest.mark.parametrize("kind", ["release", "explanations", "roster", "cut tree"])
 def test_a_text_that_was_cut_off_is_named(kind, written, seeds):
     texts, read = written[kind]
     for seed in seeds(20, 500):

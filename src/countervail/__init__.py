@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from countervail.protect import NoisyCounterfactual as NoisyCounterfactual
     from countervail.protect import PrivateHistograms as PrivateHistograms
     from countervail.protect import PrivateNeighbours as PrivateNeighbours
+    from countervail.protect import load_protector as load_protector
     from countervail.protect import published as published
     from countervail.rules import LERS as LERS
     from countervail.rules import MLEM2 as MLEM2
@@ -58,6 +59,7 @@ _LATER = {
     "Ledger": "countervail.ledger",
     "MLEM2": "countervail.rules",
     "attack": "countervail.attack",
+    "load_protector": "countervail.protect",
     "measure": "countervail.measure",
     "published": "countervail.protect.published",
     "study": "countervail.study",
@@ -109,6 +111,7 @@ __all__ = [
     "attack",
     "data",
     "load",
+    "load_protector",
     "measure",
     "published",
     "study",

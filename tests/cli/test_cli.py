@@ -78,7 +78,7 @@ def explain(folder, *more):
 
 def test_explanations_are_private_by_default_and_groups_are_kept(run, folder):
     kept = folder / "people.groups.json"
-    words = [w for w in explain(folder, "--k", "5", "--groups", kept) if w not in ("--method", "nice")]
+    words = [w for w in explain(folder, "--k", "5", "--previous", kept) if w not in ("--method", "nice")]
     code, out, err = run(*words)
     assert code == 0
     assert "5-anonymity" in err and "our code" in err

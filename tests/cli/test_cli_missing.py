@@ -41,16 +41,16 @@ def test_missing_labels_end_in_one_line(run, folder, command, more):
     assert "missing label(s). Drop those rows" in last[0]
 
 
-@pytest.mark.parametrize("text", ["no json", "[]", "3", '{"kind": "groups", "format": 2}', b"\xff\xfe{"])
-def test_damaged_groups_end_in_one_line_and_stay_as_they_are(run, folder, tmp_path, text):
+@pytest.mark.parametrize("text", ["no json", "[]", "3", '{"kind": "roster", "format": 3}', b"\xff\xfe{"])
+def test_a_damaged_roster_ends_in_one_line_and_stays_as_it_is(run, folder, tmp_path, text):
     kept = tmp_path / "bad.json"
     kept.write_bytes(text if isinstance(text, bytes) else text.encode())
     before = kept.read_bytes()
-    words = ("explain", folder / "people.csv", "--schema", folder / "people.toml", "--groups", kept)
+    words = ("explain", folder / "people.csv", "--schema", folder / "people.toml", "--previous", kept)
     code, out, err = run(*words)
     last = err.splitlines()[-1]
     assert code == 2 and out == "" and "Traceback" not in err
-    assert last.startswith("countervail: The 'bad.json' given to Groups.read") and "Groups.write()" in last
+    assert last.startswith("countervail: The 'bad.json' given to Roster.read") and "Roster.write()" in last
     assert kept.read_bytes() == before
 
 

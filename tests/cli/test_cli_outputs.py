@@ -119,7 +119,7 @@ def test_no_table_is_left_where_its_report_fails(run, folder, monkeypatch):
 def test_no_groups_are_left_where_the_answers_fail(run, folder, monkeypatch):
     monkeypatch.setattr("countervail.report.render_page", broken)
     given = ("explain", folder / "people.csv", "-s", folder / "people.toml", "--k", 3)
-    code, out, _ = run(*given, "-o", folder / "page.html", "--groups", folder / "groups.json")
+    code, out, _ = run(*given, "-o", folder / "page.html", "--previous", folder / "groups.json")
     assert code == 2 and not out and not {"groups.json", "page.html"} & {p.name for p in folder.iterdir()}
 
 

@@ -127,7 +127,7 @@ def test_no_command_writes_over_what_it_reads(run, people, monkeypatch, words, o
 
 def test_groups_and_ledgers_are_not_written_over_either(run, people, monkeypatch):
     monkeypatch.chdir(people)
-    code, _, err = run("explain", "people.csv", "-s", "people.toml", "--groups", "./people.csv")
+    code, _, err = run("explain", "people.csv", "-s", "people.toml", "--previous", "./people.csv")
     assert code == 2 and "would overwrite the data" in err
     run("ledger", "create", "budget.json", "--dataset", "us", "--epsilon", 1)
     code, _, err = run("ledger", "history", "budget.json", "-o", "./budget.json")

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import countervail as cv
 from countervail.core.errors import BudgetError, ParameterError, RefusedError
-from countervail.protect.cfk.stored_groups import Groups
+from countervail.protect.cfk.roster import Roster
 from countervail.testing import small_model, small_table
 
 PER_ANSWER = (cv.PrivateNeighbours, cv.NoisyCounterfactual)
@@ -239,24 +239,27 @@ def test_a_second_mondrian_table_of_the_same_people_is_refused():
     assert ledger.verify().groupings == 1 and ledger.left(0.1) == 10
 
 
+def newcomers(seed):
+    frame = small_table(40, seed=seed).frame
+    return frame.assign(id=[f"new {seed} {i}" for i in range(40)])
+
+
 def test_frozen_groups_may_grow_and_nothing_else():
     ledger, rows = cv.Ledger("people", epsilon=1.0), refused()
     few = small_table(60)
-    more, other = (
-        cv.Table(pd.concat([few.frame, small_table(40, seed=s).frame], ignore_index=True), few.schema) for s in (7, 8)
-    )
+    more, other = (cv.Table(pd.concat([few.frame, newcomers(s)], ignore_index=True), few.schema) for s in (7, 8))
     first = cv.CFK(3, ledger=ledger).fit(few, small_model)
     first.explain(rows)
     cv.CFK(3, ledger=ledger).fit(few, small_model).explain(rows)  # the same groups again
     anew = cv.CFK(3, ledger=ledger).fit(more, small_model)
-    with pytest.raises(RefusedError, match=r"CFK\(groups=...\)"):
+    with pytest.raises(RefusedError, match=r"CFK\(previous=...\)"):
         anew.explain(rows)
-    kept = Groups.from_json(first.groups_.to_json())
-    cv.CFK(3, groups=kept, ledger=ledger).fit(more, small_model).explain(rows)
-    stale = cv.CFK(3, groups=kept, ledger=ledger).fit(other, small_model)
+    kept = Roster.from_json(first.roster_.to_json())
+    cv.CFK(3, previous=kept, ledger=ledger).fit(more, small_model).explain(rows)
+    stale = cv.CFK(3, previous=kept, ledger=ledger).fit(other, small_model)
     with pytest.raises(RefusedError):
         stale.explain(rows)
-    assert ledger.verify().groupings == 3
+    assert ledger.verify().groupings == 2
 
 
 def test_a_table_and_explanations_drawn_from_it_are_one_grouping():

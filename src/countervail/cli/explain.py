@@ -41,7 +41,7 @@ from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarant
 from countervail.core.table import Table
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
-FLAGS = ("k", "search", "groups", "epsilon", "neighbours", "missing", "reward", "target", "ledger")
+FLAGS = ("k", "search", "previous", "epsilon", "neighbours", "missing", "reward", "target", "ledger")
 
 
 class SearchName(StrEnum):
@@ -81,7 +81,7 @@ def explain(
     ] = "cfk",
     k: Annotated[int | None, typer.Option(help="How many people every answer speaks of at least.")] = None,
     search: Annotated[SearchName | None, typer.Option(help="How the region is found.")] = None,
-    groups: Annotated[
+    previous: Annotated[
         Path | None,
         typer.Option(help="File that keeps who hides with whom; read if it is there, then written. Confidential."),
     ] = None,
@@ -112,13 +112,13 @@ def explain(
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
     --method private-neighbours --epsilon 0.1 --ledger people.ledger --dataset "customers 2026"`
     """
-    check_ending(output, ENDINGS, data, schema, rows, model, groups, ledger)
-    check_not_read(groups, data, schema, rows, model, ledger)
+    check_ending(output, ENDINGS, data, schema, rows, model, previous, ledger)
+    check_not_read(previous, data, schema, rows, model, ledger)
     counted = open_ledger(ledger, dataset, edition)
     given: dict[str, Any] = {
         "k": k,
         "search": search,
-        "groups": groups,
+        "previous": previous,
         "epsilon": epsilon,
         "neighbours": neighbours,
         "missing": missing or None,
@@ -141,16 +141,16 @@ def explain(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
     queries = _refused(table, decide, aim) if queries is None else queries
-    made = make(kind, {**given, "groups": _stored(groups), "target": aim, "ledger": counted})
+    made = make(kind, {**given, "previous": _stored(previous), "target": aim, "ledger": counted})
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     answers = replace(answers, caveats=(*answers.caveats, *warned))
     writers = {} if output is None else {output: _writer(answers, output)}
-    if groups is not None and hasattr(explainer, "groups_"):
-        writers[groups] = text_writer(explainer.groups_.to_json())
-    write_files(writers, confidential=() if groups is None else {groups})
-    _say_kept(explainer, groups)
+    if previous is not None:
+        writers[previous] = text_writer(explainer.roster_.to_json())
+    write_files(writers, confidential=() if previous is None else {previous})
+    _say_kept(explainer, table, previous)
     if output is not None:
         if output.name.endswith(TABLES):
             say_formulas(_table(answers), output)
@@ -174,26 +174,24 @@ def _asked(path: Path, table: Table, private: bool) -> Any:
     return frame
 
 
-def _stored(groups: Path | None) -> Any:
+def _stored(previous: Path | None) -> Any:
     """Who hides with whom, if it was kept."""
-    if groups is None or not groups.is_file():
+    if previous is None or not previous.is_file():
         return None
-    from countervail.protect.cfk.stored_groups import Groups
+    from countervail.protect.cfk.roster import Roster
 
-    return Groups.read(groups)
+    return Roster.read(previous)
 
 
-def _say_kept(explainer: Any, path: Path | None) -> None:
+def _say_kept(explainer: Any, table: Table, path: Path | None) -> None:
     """Where it is kept who hides with whom, or why that matters."""
-    if not hasattr(explainer, "groups_"):
-        return
-    if path is None:
-        remark(
-            "Who hides with whom was not kept: a later run on a changed table would intersect with this one. "
-            "Use --groups FILE to keep it."
-        )
-    else:
-        remark(f"Groups (version {explainer.groups_.version}) kept in {path}; as confidential as the data.")
+    if path is not None:
+        remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {path}; confidential.")
+    elif explainer.guarantee().to_dict().get("against") == "algorithm":
+        way = "Use --previous FILE to keep it."
+        if not table.schema.names("identifier"):
+            way = "Declare an identifier that lasts, and use --previous FILE to keep it."
+        remark(f"Who hides with whom was not kept: a later run on a changed table would intersect with this one. {way}")
 
 
 def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:

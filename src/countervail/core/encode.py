@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -120,18 +120,28 @@ class Encoder:
         return wider, wider.encode(frame)
 
 
-def encode_queries(rows: Any, table: Table, encoder: Encoder, owner: str) -> tuple[Encoder, pd.DataFrame, Matrix]:
-    """Query rows as a frame and as numbers, and an encoder that knows their values too."""
-    frame = conform_rows(rows, table, owner)
-    require_numbers(frame, table.schema, owner, "rows")
+def encode_queries(
+    rows: Any, schema: Schema, encoder: Encoder, owner: str, *, beside: Sequence[str] = ()
+) -> tuple[Encoder, pd.DataFrame, Matrix]:
+    """Query rows as a frame and as numbers, and an encoder that knows their values too.
+
+    Columns named in `beside` may be there and are left aside.
+    """
+    frame = to_pandas(rows, owner, "rows").drop(columns=list(beside), errors="ignore")
+    frame = _conformed(frame, schema, {c.name: c.dtype for c in encoder.codings}, owner)
+    require_numbers(frame, schema, owner, "rows")
     wider, queries = encoder.extended(frame)
     return wider, frame, queries
 
 
 def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:
     """Query rows as a frame of the table's feature columns, in order and with its dtypes."""
-    frame = _declared_columns(rows, table.schema, owner)
-    data = {n: _conform_query(frame[n], table.schema[n], table.frame[n].dtype, owner) for n in frame.columns}
+    return _conformed(rows, table.schema, dict(table.frame.dtypes), owner)
+
+
+def _conformed(rows: Any, schema: Schema, dtypes: Mapping[str, Any], owner: str) -> pd.DataFrame:
+    frame = _declared_columns(rows, schema, owner)
+    data = {n: _conform_query(frame[n], schema[n], dtypes[n], owner) for n in frame.columns}
     return pd.DataFrame(data).reset_index(drop=True)
 
 

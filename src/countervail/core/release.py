@@ -232,13 +232,13 @@ def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.Data
     return frame.assign(**{n: canonical_series(frame[n], declared.get(str(n))) for n in frame.columns})
 
 
-def provenance(kind: str, maker: Any, table: Table | None = None) -> dict[str, Any]:
+def provenance(kind: str, maker: Any, schema: Schema | None = None) -> dict[str, Any]:
     """How something was made: parameters, version, and the digest of a table's schema as it was declared."""
     params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
     if params.get("random_state") is not None:
         params["random_state"] = "given"  # the seed itself would undo a shuffle, or take noise off
     made = {kind: maker.name, "parameters": params, "countervail": package_version()}
-    return made if table is None else made | {"schema": table.schema.declared().digest()}
+    return made if schema is None else made | {"schema": schema.declared().digest()}
 
 
 @cache

@@ -202,20 +202,24 @@ class Schema:
         )
         return replace(self, columns=tuple(columns))
 
-    def beside(self, frame: Any) -> Self:
-        """What may be said of the table beside these rows of it: identifiers are not even named.
+    def kept_for(self, frame: Any) -> Self:
+        """The schema as it may stay with these rows of the table.
 
         Domains read off all rows are left out, and levels that none of these rows has: they may be those of people who
         are not among them. Quasi-identifiers keep theirs, which are known outside.
         """
         columns = []
-        for c in self.without_identifiers():
+        for c in self.columns:
             if c.read and c.role != "quasi":
                 there = set(frame[c.name].dropna().map(canonical_value)) if c.name in frame else set()
                 held = tuple(v for v in map(canonical_value, c.levels or ()) if v in there)
                 c = replace(c, domain=None, levels=held or None)
             columns.append(c)
         return replace(self, columns=tuple(columns))
+
+    def beside(self, frame: Any) -> Self:
+        """What may be said of the table beside these rows of it: identifiers are not even named."""
+        return self.kept_for(frame).without_identifiers()
 
     def with_column(self, name: str, **changes: Any) -> Self:
         """The same schema with fields of one column changed."""

@@ -21,7 +21,7 @@ _FEW = 10
 Rows = Any  # a Table, a frame of pandas, polars or pyarrow, one Series, or a mapping of column to value
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Table:
     """Rows and their schema. The rows are copied, checked against the schema, and never shown in a repr.
 
@@ -131,10 +131,13 @@ class Table:
         picked = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows, dtype=np.intp)
         if not len(picked):
             raise bad_parameter("Table.take", "rows", "at least one row", "none")
-        # Rows of a checked table need no second check, and a part of them may lack a favourable label.
+        return self.with_frame(self.frame.iloc[picked].reset_index(drop=True), self.schema)
+
+    def with_frame(self, frame: pd.DataFrame, schema: Schema) -> Self:
+        """Rows of this table in another form, unchecked: a part of them may lack a favourable label."""
         part = object.__new__(type(self))
-        object.__setattr__(part, "frame", self.frame.iloc[picked].reset_index(drop=True))
-        object.__setattr__(part, "schema", self.schema)
+        object.__setattr__(part, "frame", frame)
+        object.__setattr__(part, "schema", schema)
         return part
 
     def with_roles(self, **roles: Iterable[str]) -> Self:

@@ -60,7 +60,7 @@ class Explainer(Named, BaseEstimator, ABC):
         asked, answers = self._aim().answer(
             *given, self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
         )
-        schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self, self.table_)
+        schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self, self.table_.schema)
         return explanations(
             asked, answers, self.decision_, schema, self.guarantee(), made, scored=True, audit=self.table_
         )
@@ -80,7 +80,7 @@ class Explainer(Named, BaseEstimator, ABC):
 
     def _queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         check_is_fitted(self, "table_")
-        return encode_queries(rows, self.table_, self.encoder_, self._owner)
+        return encode_queries(rows, self.table_.schema, self.encoder_, self._owner)
 
     def _aim(self) -> Aim:
         return Aim(self.decision_, self.target, self.table_.schema, self._owner)

@@ -213,7 +213,7 @@ class Ledger:
                 raise RefusedError(
                     f"The people of '{self.dataset}' have been grouped before, and otherwise: what two groupings say "
                     f"about a person can be intersected. Nothing has left. Release the first grouping again, or pass "
-                    f"the latest groups to CFK(groups=...), which only adds to them."
+                    f"the roster of the latest fit to CFK(previous=...), which only adds to it."
                 )
             entry = self._entry(db, state, now, "groups", mechanism, 0.0, 0.0, [0] * len(state.used), partition)
             db.execute("INSERT INTO groupings VALUES (?, ?, ?)", (entry.entries, partition, after))

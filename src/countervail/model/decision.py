@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.schema import Schema
 from countervail.core.table import Table
 
 Codes = NDArray[np.int64]
@@ -26,27 +27,13 @@ class Decision:
     the model is never asked about a row of the table, and `predict` decides wherever there is one.
     """
 
+    train_scores: Scores | None
+    train: Codes
+
     def __init__(self, model: Any, table: Table, owner: str, *, ask_rows: bool = True) -> None:
-        self._model, self._owner = model, owner
-        self._check_columns(table)
-        labels = table.target.dropna()
-        if labels.nunique() < 2:
-            raise SchemaError(
-                f"The target '{table.schema.target}' has one class only: {owner} needs at least two to tell apart."
-            )
-        self.classes = self._find_classes(labels)
-        self._positions = {_key(c): i for i, c in enumerate(self.classes)}
         frame = table.features if ask_rows else _nobody(table)
-        if hasattr(model, "predict"):
-            self.has_scores = hasattr(model, "predict_proba")
-        elif callable(model):
-            self.has_scores = np.ndim(self._ask(model, frame.iloc[:2])) == 2
-        else:
-            must = "an estimator with predict, or a function of a DataFrame"
-            raise bad_parameter(owner, "model", must, type(model).__name__)
+        self._settle(model, table.schema, pd.unique(table.target.dropna()).tolist(), frame.iloc[:2], owner)
         if not ask_rows:
-            self._by_scores, self.train_scores = self.has_scores and not hasattr(model, "predict"), None
-            self.train: Codes = np.zeros(0, dtype=np.int64)
             return
         self.train_scores = self.scores(frame) if self.has_scores else None
         self._by_scores = self.has_scores
@@ -56,6 +43,33 @@ class Decision:
             self.train = said
         else:
             self.train = self.decide(frame, self.train_scores)
+
+    @classmethod
+    def unseen(cls, model: Any, schema: Schema, labels: Iterable[Any], rows: pd.DataFrame, owner: str) -> Self:
+        """A model that is never asked about anybody: two made-up `rows` tell whether it gives scores."""
+        made = cls.__new__(cls)
+        made._settle(model, schema, list(labels), rows, owner)
+        return made
+
+    def _settle(self, model: Any, schema: Schema, labels: list[Any], rows: pd.DataFrame, owner: str) -> None:
+        """What must be known before any row is asked about."""
+        self._model, self._owner = model, owner
+        self._check_columns(schema)
+        if len(labels) < 2:
+            raise SchemaError(
+                f"The target '{schema.target}' has one class only: {owner} needs at least two to tell apart."
+            )
+        self.classes = self._find_classes(_sorted(labels), str(schema.target))
+        self._positions = {_key(c): i for i, c in enumerate(self.classes)}
+        if hasattr(model, "predict"):
+            self.has_scores = hasattr(model, "predict_proba")
+        elif callable(model):
+            self.has_scores = np.ndim(self._ask(model, rows)) == 2
+        else:
+            must = "an estimator with predict, or a function of a DataFrame"
+            raise bad_parameter(owner, "model", must, type(model).__name__)
+        self._by_scores = self.has_scores and not hasattr(model, "predict")
+        self.train_scores, self.train = None, np.zeros(0, dtype=np.int64)
 
     def scores(self, frame: pd.DataFrame) -> Scores:
         """One column of scores per class."""
@@ -96,8 +110,7 @@ class Decision:
         """The labels behind codes; None where a code is negative."""
         return pd.Series([self.classes[c] if c >= 0 else None for c in codes], dtype=object)
 
-    def _find_classes(self, labels: pd.Series) -> list[Any]:
-        seen = _sorted(labels.unique().tolist())
+    def _find_classes(self, seen: list[Any], target: str) -> list[Any]:
         own = getattr(self._model, "classes_", None)
         if own is None or np.ndim(own) != 1:
             return seen
@@ -105,16 +118,16 @@ class Decision:
         if not {_key(v) for v in seen} & {_key(v) for v in own_list}:
             raise SchemaError(
                 f"The 'model' of {self._owner} was trained on labels {_some(own_list)}, but the table's target "
-                f"'{labels.name}' holds {_some(seen)}. Train and explain with the same labels."
+                f"'{target}' holds {_some(seen)}. Train and explain with the same labels."
             )
         return own_list
 
-    def _check_columns(self, table: Table) -> None:
+    def _check_columns(self, schema: Schema) -> None:
         names = getattr(self._model, "feature_names_in_", None)
-        if names is not None and list(names) != table.schema.features:
+        if names is not None and list(names) != schema.features:
             raise SchemaError(
                 f"The 'model' of {self._owner} was trained on the columns {list(names)}, but the table's feature "
-                f"columns are {table.schema.features}. Train it on `table.features`, or correct the roles."
+                f"columns are {schema.features}. Train it on `table.features`, or correct the roles."
             )
 
     def _ask(self, call: Any, frame: pd.DataFrame) -> Any:

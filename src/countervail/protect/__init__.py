@@ -14,5 +14,6 @@ from countervail.protect.dp.neighbours import PrivateNeighbours as PrivateNeighb
 from countervail.protect.dp.noisy import NoisyCounterfactual as NoisyCounterfactual
 from countervail.protect.dp.table import DPTable as DPTable
 from countervail.protect.dp.table_explainer import DPTableExplainer as DPTableExplainer
+from countervail.protect.load import load_protector as load_protector
 from countervail.protect.mondrian.mondrian import Mondrian as Mondrian
 from countervail.protect.patterns.k_common import KCommonPatterns as KCommonPatterns

@@ -12,15 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.arrays import Ints, distinct_rows
-from countervail.core.canonical import code_values
 from countervail.core.cells import cell_text
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.region import Regions, Values
-from countervail.core.release import Release, provenance, without_traces
+from countervail.core.release import Release, provenance
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
+from countervail.core.sealed import SealedTable
 from countervail.core.table import Rows, Table, to_pandas
-from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
+from countervail.ledger.ledger import Ledger
+from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, verify_unchanged
+from countervail.protect._recorded import partition_digest
 from countervail.protect.base import TableProtector
 
 SEEDED = "Chance was seeded: whoever knows the seed can repeat the order of the rows and every lot that was drawn."
@@ -36,12 +38,13 @@ class Classes:
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
-class ClassProtector(TableProtector):
+class ClassProtector(WithoutRows, TableProtector):
     """Publishes a table whose rows share their quasi-identifiers with others.
 
     A subclass writes `guarantee`, `_learn` (classes of the fitted table) and `_assign` (classes of new rows). The base
-    drops identifiers, leaves out what cannot be published, shuffles, attaches the promise, and counts it anew on the
-    published labels: a release that breaks its promise never leaves.
+    drops identifiers, leaves out what cannot be published, seals the rest, which is all that stays after `fit`; then
+    shuffles, attaches the promise, and counts it anew on the published labels: a release that breaks its promise never
+    leaves.
     """
 
     random_state: RandomState
@@ -53,32 +56,48 @@ class ClassProtector(TableProtector):
             raise bad_parameter(self._owner, "table", "a Table", type(table).__name__, hint)
         table.schema.require_quasi(self._owner)
         given = begin_fit(self)
-        self._learn(table)
-        self.table_, self.fitted_as_ = table, finish_fit(self, given)
+        classes = self._learn(table)
+        kept = np.flatnonzero(classes.of >= 0)
+        self.schema_ = table.schema.kept_for(table.frame.iloc[kept])
+        self.release_ = self._publish(table.frame, classes)
+        ledger: Ledger | None = getattr(self, "ledger", None)
+        self.partition_ = b""
+        if ledger is not None:
+            self.partition_ = partition_digest(ledger, table, classes.of.astype(np.int64), classes.regions)
+        self._remember(table, cell_of=classes.of)
+        self.fitted_as_ = finish_fit(self, given)
         return self
 
-    def protect(self, rows: Rows) -> Release:
-        """Release rows: the fitted table, or new rows sent to its classes.
+    def protect(self, rows: Rows | None = None) -> Release:
+        """Release the fitted table, or new rows sent to its classes.
 
         New rows leave in classes that keep the promise among themselves; the others are suppressed and counted.
         """
         verify_unchanged(self)
-        if rows is self.table_:
-            return checked(self._owner, self._publish(self.table_.frame, self._assign(None)))
-        frame = new_rows(rows, self.table_, self._owner)
-        return checked(self._owner, self._kept(self._publish(frame, self._assign(frame))))
+        if rows is None or rows is live_table(self):
+            release = replace(self.release_, audit=live_table(self))
+            return checked(self._owner, self._shuffled(release))
+        frame = new_rows(rows, self.schema_, self._owner)
+        release = replace(self._publish(frame, self._assign(frame)), audit=live_table(self))
+        return checked(self._owner, self._kept(self._shuffled(release)))
+
+    @property
+    def cell_of_(self) -> NDArray[np.int32]:
+        """The class of each row of the fitted table (-1: none), while somebody keeps the table."""
+        of: NDArray[np.int32] = self._recall("cell_of")
+        return of
 
     @abstractmethod
-    def _learn(self, table: Table) -> None:
-        """Learn the classes."""
+    def _learn(self, table: Table) -> Classes:
+        """Learn the classes, and say which rows of the table are in which."""
 
     @abstractmethod
-    def _assign(self, frame: pd.DataFrame | None) -> Classes:
-        """The classes of new rows, or of the fitted table (None)."""
+    def _assign(self, frame: pd.DataFrame) -> Classes:
+        """The classes of new rows."""
 
     def _publish(self, frame: pd.DataFrame, classes: Classes) -> Release:
-        """Shuffled rows without identifiers; rows without a class stay behind, and so does what only they have."""
-        schema = self.table_.schema
+        """Rows without identifiers, in order of content; rows without a class stay behind, and what only they have."""
+        schema = self.schema_
         kept = np.flatnonzero(classes.of >= 0)
         used, groups = _renumbered(classes.of[kept], len(classes.regions))
         others = [c.name for c in schema if c.role not in ("identifier", "quasi")]
@@ -91,13 +110,12 @@ class ClassProtector(TableProtector):
             frame[others].iloc[kept],
             schema,
             self.guarantee(),
-            provenance("protector", self, self.table_),
+            provenance("protector", self, schema),
             tuple(caveats),
             len(frame) - len(kept),
             classes.words,
-            self.table_,
         )
-        return self._shuffled(canonical_release(release, schema))
+        return canonical_release(release, schema)
 
     def _shuffled(self, release: Release) -> Release:
         order = generator(self.random_state).permutation(len(release))
@@ -118,7 +136,7 @@ class ClassProtector(TableProtector):
             used, groups = _renumbered(release.groups[stay], len(release.regions))
             gone = release.suppressed + int((~stay).sum())
             rest = replace(release, regions=release.regions[used], groups=groups, others=release.others[stay])
-            release = replace(canonical_release(rest, self.table_.schema), suppressed=gone)
+            release = replace(canonical_release(rest, self.schema_), suppressed=gone)
         if not len(release):
             raise RefusedError(
                 f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
@@ -143,28 +161,11 @@ def canonical_release(release: Release, schema: Schema) -> Release:
 
     `schema` is the table's: what it declares is public, what was read off the rows is kept for these rows only.
     """
-    others = without_traces(release.others, schema)
-    codes = [code_values(others[n])[0] for n in others.columns]
-    content = distinct_rows(np.column_stack(codes))[1] if codes else np.zeros(len(others), np.int64)
-    regions = release.regions.canonical(schema)
-    place = _order_classes(regions, release.groups, content)
-    groups = place[release.groups]
-    order = np.argsort(groups * (int(content.max(initial=0)) + 1) + content, kind="stable")
-    others = others.iloc[order].reset_index(drop=True)
-    sorted_ = regions[np.argsort(place)]
-    words = {n: _used_words(sorted_, n, w) for n, w in release.words.items()}
-    shown = schema.beside(others).typed_by(others)
-    return replace(release, regions=sorted_, groups=groups[order], others=others, schema=shown, words=words)
-
-
-def _order_classes(regions: Regions, groups: Ints, content: Ints) -> Ints:
-    """Each class's place among all by its cells, and by its rows where cells are equal."""
-    place = regions.ranks()
-    if len(place) and place.max() + 1 < len(place):
-        parts = np.split(content[np.lexsort((content, groups))], np.cumsum(np.bincount(groups))[:-1])
-        order = sorted(range(len(place)), key=lambda c: (place[c], parts[c].tolist()))
-        place[order] = np.arange(len(place))
-    return place
+    sealed, _ = SealedTable.of(release.regions, release.groups, release.others, schema)
+    words = {n: _used_words(sealed.regions, n, w) for n, w in release.words.items()}
+    return replace(
+        release, regions=sealed.regions, groups=sealed.groups, others=sealed.others, schema=sealed.schema, words=words
+    )
 
 
 def _used_words(regions: Regions, name: str, words: Mapping[str, str]) -> dict[str, str]:
@@ -197,26 +198,14 @@ def _renumbered(classes: NDArray[np.generic], n: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(held), (np.cumsum(held) - 1)[classes]
 
 
-def new_rows(rows: Rows, table: Table, owner: str) -> pd.DataFrame:
+def new_rows(rows: Rows, schema: Schema, owner: str) -> pd.DataFrame:
     """New rows with the columns that are released; categories the table never had are left as they are."""
     frame = to_pandas(rows, owner, "rows")
-    needed = [c.name for c in table.schema if c.role != "identifier"]
+    needed = [c.name for c in schema if c.role != "identifier"]
     if missing := [n for n in needed if n not in frame.columns]:
         raise SchemaError(f"The 'rows' given to {owner} lack these columns of the table: {missing}.")
-    if extra := [str(n) for n in frame.columns if n not in table.schema]:
+    if extra := [str(n) for n in frame.columns if n not in schema]:
         raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
     if len(frame) == 0:
         raise bad_parameter(owner, "rows", "at least one row", "none")
-    return frame[needed].assign(**_as_categories(frame, needed, table)).reset_index(drop=True)
-
-
-def _as_categories(frame: pd.DataFrame, names: list[str], table: Table) -> dict[str, pd.Series]:
-    """Columns with the categories (and their order) of the table, where all their values are among them."""
-    out = {}
-    for name in names:
-        dtype = table.frame[name].dtype
-        if isinstance(dtype, pd.CategoricalDtype) and frame[name].dtype != dtype:
-            values = frame[name].astype(object)
-            if (values.isin(list(dtype.categories)) | values.isna()).all():
-                out[name] = values.astype(dtype)
-    return out
+    return frame[needed].reset_index(drop=True)

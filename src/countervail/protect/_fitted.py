@@ -1,16 +1,18 @@
-"""The parameters of a fit: answers and promises must be those of the same ones."""
+"""What a fit leaves: its parameters, which answers and promises must share, and no rows."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.errors import SchemaError
+from countervail.core.table import Table
 
 Frozen = tuple[tuple[str, Any], ...]
 P = TypeVar("P")
@@ -29,6 +31,49 @@ class GivenObject:
         return isinstance(other, GivenObject) and other.value is self.value and other.words == self.words
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Fit:
+    """One fit, to tell it from others."""
+
+
+# What an audit may ask about fitted rows, such as the class of each: it goes when the table goes, or the fit.
+_FACTS: WeakKeyDictionary[Table, WeakKeyDictionary[Fit, Mapping[str, Any]]] = WeakKeyDictionary()
+
+
+class WithoutRows:
+    """A protector that holds no rows once it is fitted.
+
+    The table is its owner's: while somebody keeps it, measures and attacks find it (`table_`); it is not part of the
+    protector, nor of its pickle.
+    """
+
+    fitted_as_: Frozen
+
+    @property
+    def table_(self) -> Table:
+        """The fitted table, while somebody keeps it."""
+        table: Table | None = self.__dict__.get("_table", lambda: None)()
+        if table is None:
+            raise AttributeError("A fitted protector holds no rows, and the table that it was fitted to is gone.")
+        return table
+
+    def _remember(self, table: Table, **facts: Any) -> None:
+        self._table, self._fit = ref(table), Fit()
+        _FACTS.setdefault(table, WeakKeyDictionary())[self._fit] = facts
+
+    def _recall(self, fact: str) -> Any:
+        """What the fit found out about the rows of the table, while somebody keeps it."""
+        return _FACTS[self.table_][self._fit][fact]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()  # scikit-learn's, of the class beside this one
+        return {name: value for name, value in state.items() if name not in ("_table", "_fit")}
+
+
+def live_table(protector: Any) -> Table | None:
+    """The table that a protector was fitted to, if somebody keeps it."""
+    return getattr(protector, "table_", None)
 
 
 def freeze(protector: Any) -> Frozen:

@@ -20,26 +20,29 @@ Digests = NDArray[np.uint64]
 
 
 def partition_digest(ledger: Ledger, table: Table, label: Ints, regions: Regions) -> bytes:
-    """The same for the same rows in the same groups under the same labels, however rows and groups are numbered.
+    """The same for the same groups of people under the same labels, however rows and groups are numbered.
 
-    Rows count with all that is known of them but identifiers, and equal ones by their place among each other: two lots
-    that share them out differently are two groupings. Roles count too: what one release blurs another may show. A
-    label of -1 is in no group.
+    A group counts with the quasi-identifiers of its people and, apart from these, with all else that is known of them
+    but identifiers: who of a group owns what is not looked at. People with equal quasi-identifiers count by their place
+    among each other: two lots that share them out differently are two groupings. Roles count too: what one release
+    blurs another may show. A label of -1 is in no group.
     """
-    names = sorted(c.name for c in table.schema if c.role != "identifier")
-    roles = json.dumps([names, sorted(table.schema.names("quasi")), table.schema.target])
-    rows = pd.Series(row_digests(table, names, ledger.keyed("rows").hex()[:16]))
-    kind = np.dtype([("row", "<u8"), ("place", "<u8")])
-    keyed = np.empty(len(rows), kind)
-    keyed["row"], keyed["place"] = rows, rows.groupby(rows).cumcount()
+    quasi = sorted(table.schema.names("quasi"))
+    others = sorted(c.name for c in table.schema if c.role not in ("identifier", "quasi"))
+    roles = json.dumps([sorted([*quasi, *others]), quasi, table.schema.target])
+    key = ledger.keyed("rows").hex()[:16]
+    known = pd.Series(row_digests(table, quasi, key))
+    people = np.column_stack([known.to_numpy(), known.groupby(known).cumcount().to_numpy().astype(np.uint64)])
+    private = row_digests(table, others, key) if others else np.zeros(len(table), np.uint64)
     grouped = np.flatnonzero(label >= 0)
-    order = grouped[np.lexsort((keyed["place"][grouped], keyed["row"][grouped], label[grouped]))]
-    cuts = np.flatnonzero(np.diff(label[order])) + 1
+    by_people = grouped[np.lexsort((people[grouped, 1], people[grouped, 0], label[grouped]))]
+    by_private = grouped[np.lexsort((private[grouped], label[grouped]))]
+    cuts = np.flatnonzero(np.diff(label[by_people])) + 1
     texts = regions.text()
     groups = sorted(
-        hashlib.sha256(texts[label[part[0]]].encode() + b"\0" + keyed[part].tobytes()).digest()
-        for part in np.split(order, cuts)
-        if len(part)
+        hashlib.sha256(texts[label[a[0]]].encode() + b"\0" + people[a].tobytes() + private[b].tobytes()).digest()
+        for a, b in zip(np.split(by_people, cuts), np.split(by_private, cuts))
+        if len(a)
     )
     return ledger.keyed("partition", roles, b"".join(groups))
 

@@ -49,7 +49,7 @@ class TableProtector(Named, BaseEstimator, ABC):
         """Learn from a table."""
 
     @abstractmethod
-    def protect(self, rows: Rows) -> Release:
+    def protect(self, rows: Rows | None = None) -> Release:
         """Release rows: the fitted table, or new rows where that has a meaning."""
 
     @abstractmethod

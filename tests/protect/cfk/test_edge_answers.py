@@ -1,7 +1,5 @@
 """Answers at the edge: sampled pureness says so, models that give labels only, groups stored in damaged files."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,6 @@ import pytest
 import countervail as cv
 from countervail.protect import ExactSearch
 from countervail.protect.cfk.base import SAMPLED
-from countervail.protect.cfk.stored_groups import Groups
 from countervail.testing import small_model, small_table
 
 
@@ -39,53 +36,6 @@ def test_a_noisy_table_explains_a_model_that_gives_labels_only():
     answers = made.explain(asked, words)
     assert len(answers) == 20 and answers.found.any()
     assert (words(answers.counterfactuals[answers.found].reset_index(drop=True)) == "yes").all()
-
-
-@pytest.fixture(scope="module")
-def stored():
-    return json.loads(cv.CFK(k=10).fit(small_table(), small_model).groups_.to_json())
-
-
-def test_stored_groups_are_read_back(stored):
-    assert json.loads(Groups.from_json(json.dumps(stored)).to_json()) == stored
-
-
-@pytest.mark.parametrize("text", ["not json", "", "[]", "3", "null", None])
-def test_groups_are_read_from_a_json_object_only(text):
-    with pytest.raises(cv.SchemaError, match=r"'text' given to Groups.from_json is no JSON object.*Groups.to_json"):
-        Groups.from_json(text)
-
-
-NAMES = ("k", "version", "names", "key", "regions", "digests", "group", "scale", "identifiers", "quasi", "people")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_groups_that_lack_a_part_are_refused(stored, name):
-    with pytest.raises(cv.SchemaError, match=r"given to Groups\.from_json is damaged"):
-        Groups.from_json(json.dumps({k: v for k, v in stored.items() if k != name}))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda s: {"group": [len(s["regions"][0]["at"]), *s["group"][1:]]},
-        lambda s: {"group": [-1, *s["group"][1:]]},
-        lambda s: {"group": [[g] for g in s["group"]]},
-        lambda s: {"digests": s["digests"][:-1]},
-        lambda s: {"quasi": s["quasi"][:-1]},
-        lambda s: {"people": s["people"][:-1]},
-        lambda s: {"digests": ["-1", *s["digests"][1:]]},
-        lambda s: {"digests": ["Xanthippe", *s["digests"][1:]]},
-        lambda s: {"k": "many"},
-        lambda s: {"scale": 3},
-        lambda s: {"regions": {}},
-        lambda s: {"regions": [{"name": "age"}]},
-    ],
-)
-def test_groups_that_do_not_fit_together_are_refused_without_their_values(stored, change):
-    with pytest.raises(cv.SchemaError, match=r"is damaged.*Groups.to_json\(\) wrote, unchanged") as caught:
-        Groups.from_json(json.dumps({**stored, **change(stored)}))
-    assert "Xanthippe" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["not json", "[]", '{"kind": "explanations", "version": 1}'])

@@ -13,12 +13,12 @@ from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
 from countervail.core.protocols import Native
 from countervail.core.region import Region
-from countervail.core.table import Table
+from countervail.core.schema import Schema
 from countervail.explain.answering import Answers, Queries
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
-from countervail.protect.cfk.stored_groups import Groups
+from countervail.protect.cfk.roster import Roster
 
 SAMPLED = "The share of combinations that hold was sampled."
 
@@ -37,7 +37,7 @@ class SearchSettings:
     l: float | None = None  # noqa: E741 -- the name the literature uses
     t: float | None = None
     sensitive: str | None = None
-    groups: Groups | None = None
+    previous: Roster | None = None
     grouping: Literal["clusters", "mondrian"] = "clusters"
 
     def native(self) -> Any:
@@ -57,7 +57,7 @@ class SearchSettings:
 class FittedSearch(Protocol):
     """What a protector needs of a search that was fitted; it holds its own parameters and what it has learnt."""
 
-    table_: Table
+    schema_: Schema
     encoder_: Encoder
     decision_: Decision
 

@@ -17,8 +17,9 @@ from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.region import Range, Regions
 from countervail.core.rng import generator
+from countervail.protect.cfk.group_table import GroupTable
 
-Favourable = Callable[[Matrix], Bools]
+Decide = Callable[[Matrix], Ints]  # the class of coded rows
 _CHUNK = 50_000  # rows of one model call
 _SAMPLE = 1_000
 
@@ -71,7 +72,7 @@ class SpanShape:
         return np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
 
     def options(self, g: int, distinct: Floats) -> Floats:
-        """The table's values inside group `g`."""
+        """The register's values inside group `g`."""
         inside: Floats = distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
         return inside
 
@@ -114,42 +115,58 @@ def shapes(regions: Regions, encoder: Encoder) -> list[SpanShape | SetShape]:
     return out
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Members:
+    """The distinct quasi-identifiers of each group's people, in order of content; looked at during fit only."""
+
+    tuples: dict[int, Matrix]
+
+    @classmethod
+    def of(cls, made: GroupTable, rows: Matrix, group: Ints) -> Members:
+        """The members of all groups."""
+        pairs = np.column_stack([group, rows[:, made.quasi]])
+        pairs = pairs[distinct_rows(pairs)[0]]
+        starts = np.flatnonzero(np.r_[True, pairs[1:, 0] != pairs[:-1, 0]]) if len(pairs) else np.zeros(0, np.intp)
+        return cls({int(part[0, 0]): part[:, 1:] for part in np.split(pairs, starts[1:]) if len(part)})
+
+
 class Candidates:
     """The candidates: distinct pairs of a group and a private vector of one of its members, in order of content."""
 
-    def __init__(self, encoder: Encoder, heom: HEOM, rows: Matrix, group: Ints, regions: Regions, blur: Floats) -> None:
-        """`blur`: how far each group's region reaches, in units of the distance."""
-        self.encoder, self.heom, self.rows, self.blur = encoder, heom, rows, blur
-        self.shapes = shapes(regions, encoder)
-        quasi = np.zeros(rows.shape[1], dtype=bool)
-        quasi[[s.column for s in self.shapes]] = True
-        self.quasi = np.flatnonzero(quasi)
-        usable = group >= 0
-        self.tuples = self._members(group, usable)
-        pairs = np.column_stack([group[usable], rows[usable][:, ~quasi]])
+    def __init__(self, made: GroupTable) -> None:
+        self.encoder, self.heom, self.blur = made.encoder, made.heom, made.reach.sum(axis=1)
+        self.shapes = shapes(made.sealed.regions, made.encoder)
+        self.quasi, self.register = made.quasi, made.register
+        pairs = np.column_stack([made.sealed.groups, made.private])
         pairs = pairs[distinct_rows(pairs)[0]]
-        self.group = pairs[:, 0].astype(np.int64)
-        self.private = np.zeros((len(pairs), rows.shape[1]))
-        self.private[:, ~quasi] = pairs[:, 1:]
-        self._own = ~quasi[heom.measured], ~quasi[~heom.measured]
+        self.group, self.private = pairs[:, 0].astype(np.int64), np.ascontiguousarray(pairs[:, 1:])
+        quasi = np.isin(np.arange(self.private.shape[1]), self.quasi)
+        self._own = ~quasi[self.heom.measured], ~quasi[~self.heom.measured]
 
-    def judge(self, favourable: Favourable, cell_budget: int, min_pureness: float) -> None:
+    def judge(self, decide: Decide, wanted: Bools, members: Members, cell_budget: int, min_pureness: float) -> None:
         """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough."""
-        kept = np.arange(len(self.group))
-        most = max((len(t) for t in self.tuples.values()), default=0)
+        kept, after = np.arange(len(self.group)), np.full(len(self.group), -1, dtype=np.int64)
+        most = max((len(t) for t in members.tuples.values()), default=0)
         for place in range(most):  # one member after the other: most candidates fall with the first
-            has = np.array([place < len(self.tuples[int(g)]) for g in self.group[kept]], dtype=bool)
+            has = np.array([place < len(members.tuples[int(g)]) for g in self.group[kept]], dtype=bool)
             if not has.any():
                 break
             asked = kept[has]
-            cells = np.array([self.tuples[int(g)][place] for g in self.group[asked]])
+            cells = np.array([members.tuples[int(g)][place] for g in self.group[asked]])
+            said = self._ask(decide, asked, cells)
+            if place == 0:
+                after[asked] = said  # the decision that is told: the first member's, in order of content
             good = np.ones(len(kept), dtype=bool)
-            good[has] = self._ask(favourable, asked, cells)
+            good[has] = wanted[said]
             kept = kept[good]
-        pureness, sampled = self._pureness(favourable, kept, cell_budget)
+        pureness, sampled = self._pureness(decide, wanted, kept, cell_budget)
         fit = pureness >= min_pureness
-        self.pureness, self.sampled = pureness[fit], sampled[fit]
-        self.group, self.private = self.group[kept][fit], self.private[kept][fit]
+        self.keep(kept[fit], pureness[fit], sampled[fit], after[kept][fit])
+
+    def keep(self, candidates: Ints, pureness: Floats, sampled: Bools, after: Ints) -> None:
+        """Only some of them may be handed out, with what the model says about each."""
+        self.kept, self.pureness, self.sampled, self.after = candidates, pureness, sampled, after
+        self.group, self.private = self.group[candidates], self.private[candidates]
         self._numbers = np.ascontiguousarray(self.heom.numbers(self.private)[:, self._own[0]])
         self._labels = np.ascontiguousarray(self.heom.labels(self.private)[:, self._own[1]])
 
@@ -185,40 +202,28 @@ class Candidates:
         """Query x group: the distance to the region, and how far it reaches from there."""
         return _region_gap(self.shapes, self.blur, queries, self.heom)
 
-    def example(self, candidates: Ints) -> Matrix:
-        """Each candidate with the quasi-identifiers of its group's first member in order of content."""
-        out = self.private[candidates].copy()
-        out[:, self.quasi] = np.array([self.tuples[int(g)][0] for g in self.group[candidates]])
-        return out
-
-    def _members(self, group: Ints, usable: Bools) -> dict[int, Matrix]:
-        """The distinct quasi-identifiers of each group's people."""
-        pairs = np.column_stack([group[usable], self.rows[usable][:, self.quasi]])
-        pairs = pairs[distinct_rows(pairs)[0]]
-        starts = np.flatnonzero(np.r_[True, pairs[1:, 0] != pairs[:-1, 0]]) if len(pairs) else np.zeros(0, np.intp)
-        return {int(part[0, 0]): part[:, 1:] for part in np.split(pairs, starts[1:]) if len(part)}
-
-    def _ask(self, favourable: Favourable, candidates: Ints, cells: Matrix) -> Bools:
-        out = np.empty(len(candidates), dtype=bool)
+    def _ask(self, decide: Decide, candidates: Ints, cells: Matrix) -> Ints:
+        out = np.empty(len(candidates), dtype=np.int64)
         for a in range(0, len(candidates), _CHUNK):
             rows = self.private[candidates[a : a + _CHUNK]].copy()
             rows[:, self.quasi] = cells[a : a + _CHUNK]
-            out[a : a + _CHUNK] = favourable(rows)
+            out[a : a + _CHUNK] = decide(rows)
         return out
 
-    def _pureness(self, favourable: Favourable, kept: Ints, budget: int) -> tuple[Floats, Bools]:
+    def _pureness(self, decide: Decide, wanted: Bools, kept: Ints, budget: int) -> tuple[Floats, Bools]:
         """Share of each candidate's combinations that keep the decision, sampled where there are too many."""
         pureness, sampled = np.zeros(len(kept)), np.zeros(len(kept), dtype=bool)
         for batch in self._batches(kept, budget):
             owner = np.concatenate([np.full(len(cells), i) for i, cells, _ in batch])
-            good = self._ask(favourable, kept[owner], np.concatenate([cells for _, cells, _ in batch]))
+            good = wanted[self._ask(decide, kept[owner], np.concatenate([cells for _, cells, _ in batch]))]
             for i, _, drawn in batch:
                 pureness[i], sampled[i] = good[owner == i].mean(), drawn
         return pureness, sampled
 
     def _batches(self, kept: Ints, budget: int) -> Iterator[list[tuple[int, Matrix, bool]]]:
         """Candidates with the combinations of their region, about one model call's worth at a time."""
-        distinct = [np.unique(self.rows[:, s.column]) for s in self.shapes]
+        none = np.zeros(0)
+        distinct = [self.register.get(self.encoder.names[s.column], none) for s in self.shapes]
         columns = [s.column for s in self.shapes]
         at = [columns.index(int(j)) for j in self.quasi]
         cache: dict[int, tuple[Matrix, bool]] = {}

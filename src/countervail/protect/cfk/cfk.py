@@ -15,6 +15,7 @@ from countervail.core.arrays import Bools, Matrix
 from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
+from countervail.core.files.json_data import need, texts
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.protocols import Progress
 from countervail.core.region import Region
@@ -23,14 +24,15 @@ from countervail.core.table import Rows, Table
 from countervail.explain.answering import Aim, explanations
 from countervail.explain.base import Explainer, check_table
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
+from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, verify_unchanged
 from countervail.protect._recorded import partition_digest
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.cfk.base import FittedSearch, SearchSettings
 from countervail.protect.cfk.exact import ExactSearch
 from countervail.protect.cfk.grasp import GraspSearch
 from countervail.protect.cfk.group_search import GroupSearch
-from countervail.protect.cfk.stored_groups import Groups, groups_digest
+from countervail.protect.cfk.roster import Roster
+from countervail.protect.saved import Savable
 
 _BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
 SearchName = Literal["groups", "exact", "grasp"]
@@ -39,15 +41,9 @@ SEARCHES: dict[str, type[GroupSearch | ExactSearch | GraspSearch]] = {
     "exact": ExactSearch,
     "grasp": GraspSearch,
 }
-_REFIT = (
-    "These people were grouped by an earlier fit. The promise holds for the answers of one fit; what changed in the "
-    "table since then may be told from answers before and after. Somebody who has changed waits without a group; one "
-    "whose quasi-identifiers changed and who has no identifier, or whose identifiers all changed, cannot be told from "
-    "somebody new, and her two groups can be intersected."
-)
 
 
-class RegionProtector(ExplanationProtector):
+class RegionProtector(WithoutRows, ExplanationProtector):
     """Answers with the regions that a search finds. A subclass writes `_search`, which fits one."""
 
     target: Any
@@ -59,7 +55,9 @@ class RegionProtector(ExplanationProtector):
         check_table(table, self._owner)
         table.schema.require_quasi(self._owner)
         self.search_ = self._search(table, model)
-        self.table_, self.fitted_as_ = table, finish_fit(self, given)
+        self.origin_, self.identifiers_ = table.schema.declared().digest(), tuple(table.schema.names("identifier"))
+        self._remember(table)
+        self.fitted_as_ = finish_fit(self, given)
         return self
 
     @abstractmethod
@@ -70,12 +68,11 @@ class RegionProtector(ExplanationProtector):
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
         verify_unchanged(self)
         search = self.search_
-        aim = Aim(search.decision_, self.target, search.table_.schema, self._owner)
+        aim = Aim(search.decision_, self.target, search.schema_, self._owner)
         asked, answers = aim.answer(*self._coded(rows), search.answer, batch=_BATCH, progress=progress)
-        made = provenance("protector", self, self.table_)
-        found = explanations(
-            asked, answers, search.decision_, search.table_.schema, self.guarantee(), made, audit=self.table_
-        )
+        made = provenance("protector", self) | {"schema": self.origin_}
+        audit = live_table(self)
+        found = explanations(asked, answers, search.decision_, search.schema_, self.guarantee(), made, audit=audit)
         # Frames and schema tell of nothing but the cells that they hold.
         cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
         shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
@@ -97,10 +94,11 @@ class RegionProtector(ExplanationProtector):
         return self.search_.distance(self._coded(queries)[2], self._coded(rows)[2], regions)
 
     def _coded(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
-        return encode_queries(rows, self.search_.table_, self.search_.encoder_, self._owner)
+        search = self.search_
+        return encode_queries(rows, search.schema_, search.encoder_, self._owner, beside=self.identifiers_)
 
 
-class CFK(RegionProtector):
+class CFK(Savable, RegionProtector):
     """k-anonymous counterfactuals: private values of a training row behind quasi-identifiers that k people share.
 
     Parameters
@@ -126,18 +124,18 @@ class CFK(RegionProtector):
         distributed within `t` of all people's (equal ground distance). Met by merging groups.
     sensitive : str, optional
         The column of `l` and `t`, which need it: the promise names it, and is known before any table is.
-    groups : Groups, optional
-        With "groups": the groups of an earlier fit, `groups_`. Its people stay where they are; whoever may be one of
-        them and has changed gets no answer; new people wait until k of them can form groups of their own. People are
-        recognised by the table's identifiers, without these by quasi-identifiers: declare an identifier that lasts.
-        Always pass it when you fit again to a table of the same people.
+    previous : Roster, optional
+        With "groups": the `roster_` of an earlier fit to the same people, who are recognised by identifiers that last.
+        A group answers on if all of its people are there and nothing of theirs has changed; new people wait until k of
+        them can form groups of their own; all others wait for good. Pass it whenever you fit again to a table of the
+        same people.
     grouping : {"clusters", "mondrian"}
         With "groups": small clusters, or the classes of a Mondrian table (explanations drawn from that table).
     neighbours : int
         How many neighbours are tried before the answer is "no counterfactual".
     ledger : Ledger, optional
         With "groups": records the groups before answers leave; another grouping of the same people is refused from
-        then on, unless it only adds to the latest `groups`.
+        then on, unless it follows from the latest `previous`.
 
     Notes
     -----
@@ -177,7 +175,7 @@ class CFK(RegionProtector):
         l: float | None = None,  # noqa: E741 -- the name the literature uses
         t: float | None = None,
         sensitive: str | None = None,
-        groups: Groups | None = None,
+        previous: Roster | None = None,
         grouping: Literal["clusters", "mondrian"] = "clusters",
         neighbours: int = 10,
         ledger: Ledger | None = None,
@@ -191,7 +189,7 @@ class CFK(RegionProtector):
         self.l = l
         self.t = t
         self.sensitive = sensitive
-        self.groups = groups
+        self.previous = previous
         self.grouping = grouping
         self.neighbours = neighbours
         self.ledger = ledger
@@ -223,7 +221,7 @@ class CFK(RegionProtector):
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
         found = super().explain(rows, progress=progress)
         self._record()
-        return replace(found, caveats=(*found.caveats, _REFIT)) if self.groups is not None else found
+        return found
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
         """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
@@ -232,21 +230,61 @@ class CFK(RegionProtector):
         return found
 
     @property
-    def groups_(self) -> Groups:
-        """With "groups": who hides with whom, for later fits to tables of the same people. Confidential."""
+    def roster_(self) -> Roster:
+        """With "groups": who hides with whom, for later fits to tables of the same people. Confidential.
+
+        To be taken while somebody keeps the fitted table, which must have identifiers.
+        """
         search = getattr(self, "search_", None)
         if not isinstance(search, GroupSearch):
-            raise AttributeError("There are no groups before fit, and none at all unless search='groups'.")
-        return search.groups_
+            raise AttributeError("There is no roster before fit, and none at all unless search='groups'.")
+        return search.roster(self.previous)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All that answers need; the roster that was given is not part of it."""
+        state: dict[str, Any] = super().__getstate__()
+        if state.get("previous") is None or "fitted_as_" not in state:
+            return state
+        as_given = tuple((n, repr(None) if n == "previous" else v) for n, v in state["fitted_as_"])
+        return {**state, "previous": None, "fitted_as_": as_given}
 
     @property
     def _in_groups(self) -> bool:
         return isinstance(self.search, GroupSearch) or (isinstance(self.search, str) and self.search == "groups")
 
+    def _saved(self) -> dict[str, Any]:
+        if not isinstance(self.search_, GroupSearch):
+            raise bad_parameter("CFK", "search", "'groups' to be saved: the others answer from rows", self.search)
+        self._record()
+        return {
+            "search": self.search_.saved(),
+            "schema": self.origin_,
+            "identifiers": list(self.identifiers_),
+        }
+
+    def _restore(self, data: dict[str, Any], model: Any) -> None:
+        if model is None:
+            raise bad_parameter("load_protector", "model", "the model that it was fitted with", None)
+        self._check_parameters()
+        need(self._in_groups and isinstance(data["schema"], str))
+        fresh = GroupSearch() if isinstance(self.search, str) else clone(self.search)
+        self.search_ = fresh.restored(self._settings(), data["search"], model)
+        self.origin_, self.identifiers_ = data["schema"], texts(data["identifiers"])
+
     def _search(self, table: Table, model: Any) -> FittedSearch:
         self._check_parameters()
         check_k(self.k, table, "CFK")
-        asked = SearchSettings(
+        search = SEARCHES[self.search]() if isinstance(self.search, str) else clone(self.search)
+        fitted = search.fit(self._settings(), table, model)
+        if self.ledger is not None and isinstance(fitted, GroupSearch):
+            made, before = fitted.sealed_, self.previous
+            self.partition_ = partition_digest(self.ledger, table, fitted.row_group_, made.sealed.regions)
+            self.before_ = b"" if before is None else self.ledger.keyed("groups", before.table.digest)
+            self.after_ = self.ledger.keyed("groups", made.digest)
+        return fitted
+
+    def _settings(self) -> SearchSettings:
+        return SearchSettings(
             "CFK",
             self.k,
             self.target,
@@ -257,11 +295,9 @@ class CFK(RegionProtector):
             self.l,
             self.t,
             self.sensitive,
-            self.groups,
+            self.previous,
             self.grouping,
         )
-        search = SEARCHES[self.search]() if isinstance(self.search, str) else clone(self.search)
-        return search.fit(asked, table, model)
 
     def _check_parameters(self) -> None:
         """What is wrong with the parameters, if anything is."""
@@ -273,7 +309,7 @@ class CFK(RegionProtector):
             raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
         if self.ledger is not None:
             check_ledger(self.ledger, "CFK")
-        for name in ("l", "t", "groups", "ledger"):
+        for name in ("l", "t", "previous", "ledger"):
             if getattr(self, name) is not None and not self._in_groups:
                 raise bad_parameter("CFK", name, "None unless search='groups'", getattr(self, name))
         if (self.l is not None or self.t is not None) and self.sensitive is None:
@@ -282,8 +318,11 @@ class CFK(RegionProtector):
             raise bad_parameter("CFK", "l", "at least 1", self.l)
         if self.t is not None and not 0 <= self.t <= 1:
             raise bad_parameter("CFK", "t", "between 0 and 1", self.t)
-        if self.groups is not None and self.groups.k < self.k:
-            raise bad_parameter("CFK", "groups", f"formed with a k of at least {self.k}", self.groups.k)
+        if self.previous is not None and not isinstance(self.previous, Roster):
+            must = "the `roster_` of an earlier fit, or what Roster.read gives"
+            raise bad_parameter("CFK", "previous", must, type(self.previous).__name__)
+        if self.previous is not None and self.previous.k < self.k:
+            raise bad_parameter("CFK", "previous", f"formed with a k of at least {self.k}", self.previous.k)
         if not 0 <= self.min_pureness <= 1:
             raise bad_parameter("CFK", "min_pureness", "between 0 and 1", self.min_pureness)
         check_count("CFK", "neighbours", self.neighbours)
@@ -291,13 +330,7 @@ class CFK(RegionProtector):
     def _record(self) -> None:
         """Have the groups recorded; answers from a second grouping of the same people do not leave."""
         if self.ledger is not None and isinstance(self.search_, GroupSearch):
-            groups = self.search_.groups_
-            self.ledger.record_grouping(
-                partition_digest(self.ledger, self.table_, self.search_.row_group_, groups.regions),
-                self.name,
-                before=groups_digest(self.ledger, self.groups),
-                after=groups_digest(self.ledger, groups),
-            )
+            self.ledger.record_grouping(self.partition_, self.name, before=self.before_, after=self.after_)
 
 
 def check_k(k: Any, table: Table, owner: str) -> None:

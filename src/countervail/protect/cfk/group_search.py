@@ -7,28 +7,31 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Ints, Matrix
-from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder, require_numbers
-from countervail.core.errors import bad_parameter, check_count
+from countervail.core.errors import SchemaError, bad_parameter, check_count
+from countervail.core.files.json_data import need, places
 from countervail.core.guarantee.diversity import Tally
-from countervail.core.loss import ncp
 from countervail.core.region import Region, Regions
+from countervail.core.sealed import canonical_table
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
 from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
+from countervail.protect._fitted import WithoutRows
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
-from countervail.protect.cfk.candidates import Candidates
+from countervail.protect.cfk.candidates import Candidates, Members
+from countervail.protect.cfk.group_table import GroupTable, measure_reach
 from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.roster import Roster
 from countervail.protect.cfk.space import Space
-from countervail.protect.cfk.stored_groups import Groups
+
+_CORNERS = 256  # made-up rows that tell one model from another
 
 
-class GroupSearch(BaseEstimator):
+class GroupSearch(WithoutRows, BaseEstimator):
     """The nearest private vector of a group whose region every member's decision and every combination agree on.
 
     Parameters
@@ -41,29 +44,25 @@ class GroupSearch(BaseEstimator):
         self.cell_budget = cell_budget
 
     def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
-        """Settle who hides with whom, on quasi-identifiers alone; then which candidates may be handed out."""
-        self.settings_, owner = settings, settings.owner
+        """Settle who hides with whom, on quasi-identifiers alone, and seal it; then which candidates may be handed out.
+
+        Nothing but this sees the table, and nothing of it stays but `sealed_` and what the model says of its groups.
+        """
+        self.settings_, owner = replace(settings, previous=None), settings.owner
         check_count("GroupSearch", "cell_budget", self.cell_budget)
         self._check_explainer()
         require_numbers(table.features, table.schema, owner, "table")
-        Decision(model, table, owner, ask_rows=False)  # a model of other columns is refused before the work begins
-        encoder = Encoder.fit(table)
-        space = Space.fit(table, encoder, encoder.encode(table.features), settings.weights, owner)
-        stored, group = self._assign(space, table)
-        usable = (group >= 0) & self._sound(stored, group, table)[group]
-        # People who wait for a group, or whose group has changed, leave no trace, not even in a category.
-        self.table_ = _trimmed(table, usable) if usable.any() else table
-        self.decision_ = Decision(model, self.table_, owner, ask_rows=False)
-        self.encoder_ = Encoder.fit(self.table_)
-        self.desired_ = Aim(self.decision_, settings.target, self.table_.schema, owner).aimed()
-        rows = self.encoder_.encode(self.table_.features)
-        stored, heom = _scaled(stored, self.encoder_, HEOM.fit(self.encoder_, rows))
-        self.groups_, self.row_group_, self.usable_group_ = stored, group, group[usable]
-        self._quasi, self._rows = space.columns, rows if usable.any() else rows[:0]
-        # How far a region reaches is measured among those who answer: nobody who waits widens a range.
-        blur = ncp(stored.regions, self.table_) * len(space.sizes) if len(stored.regions) else np.zeros(0)
-        self.candidates_ = Candidates(self.encoder_, heom, self._rows, group[usable], stored.regions, blur)
-        self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness)
+        clean = canonical_table(table)
+        Decision(model, clean, owner, ask_rows=False)  # a model of other columns is refused before the work begins
+        if settings.previous is None:
+            self.sealed_, group = self._sealed(clean)
+        else:
+            self.sealed_, group = self._grown(table, clean, settings.previous)
+        self._settle(model)
+        made, inside = self.sealed_, group >= 0
+        members = Members.of(made, made.encoder.encode(clean.features[inside]), group[inside])
+        self.candidates_.judge(self._decide, self.desired_, members, self.cell_budget, settings.min_pureness)
+        self._remember(table, group_of=group)
         return self
 
     def answer(self, asked: Queries) -> Answers:
@@ -73,31 +72,118 @@ class GroupSearch(BaseEstimator):
         nothing = Answers.nothing(asked.x)
         if not len(at):
             return nothing
-        rows = self.candidates_.example(chosen)
-        shown = self.groups_.regions[self.candidates_.group[chosen]].shown_in(self.encoder_.decode(rows))
+        rows = self.candidates_.private[chosen]
+        regions = self.sealed_.sealed.regions[self.candidates_.group[chosen]]
+        shown = regions.shown_in(self.encoder_.decode(rows))
         notes = [SAMPLED if drawn else "" for drawn in self.candidates_.sampled[chosen]]
-        after, pureness = self.decision_.decide(self.encoder_.decode(rows)), self.candidates_.pureness[chosen]
+        after, pureness = self.candidates_.after[chosen], self.candidates_.pureness[chosen]
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
         return nothing.filled(at, part)
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which coded rows get the desired decision."""
-        wanted: Bools = self.desired_[self.decision_.decide(self.encoder_.decode(rows))]
+        wanted: Bools = self.desired_[self._decide(rows)]
         return wanted
 
     def region_of(self, rows: Matrix, salt: int = 0) -> list[frozenset[str]]:
-        """The regions of the groups that hold somebody with a row's quasi-identifiers."""
-        texts = self.groups_.regions.text()
+        """The regions of the groups that hold somebody with a row's quasi-identifiers, while the table is kept."""
+        made, group = self.sealed_, self.row_group_
+        inside = group >= 0
+        held = made.encoder.encode(canonical_table(self.table_).features[inside])[:, made.quasi]
+        texts = made.sealed.regions.text()
         places: dict[bytes, set[str]] = {}
-        for row, group in zip(self._rows[:, self._quasi], self.usable_group_):
-            places.setdefault(row.tobytes(), set()).add(texts[group])
-        return [frozenset(places.get(np.ascontiguousarray(row).tobytes(), ())) for row in rows[:, self._quasi]]
+        for row, g in zip(held, group[inside]):
+            places.setdefault(row.tobytes(), set()).add(texts[g])
+        return [frozenset(places.get(np.ascontiguousarray(row).tobytes(), ())) for row in rows[:, made.quasi]]
 
     def distance(self, queries: Matrix, rows: Matrix, regions: list[Region]) -> Matrix:
         """Query x row: the distance to a row's region, how far it reaches, and to the row's private values."""
-        shown = Regions.from_cells([dict(r.cells) for r in regions], self.table_.schema)
-        blur = ncp(shown, self.table_) * len(self._quasi)
-        return self.candidates_.distance(queries, rows, shown, blur)
+        made = self.sealed_
+        shown = Regions.from_cells([dict(r.cells) for r in regions], made.schema)
+        reach = measure_reach(shown, made.schema, made.scale, made.sets)
+        return self.candidates_.distance(queries, rows, shown, reach.sum(axis=1))
+
+    @property
+    def row_group_(self) -> Ints:
+        """The group of each row of the fitted table (-1: none), while somebody keeps the table."""
+        group: Ints = self._recall("group_of")
+        return group
+
+    def roster(self, previous: Roster | None) -> Roster:
+        """Who hides with whom, for later fits to tables of the same people; while somebody keeps the table."""
+        return Roster.of(self.settings_.k, self.sealed_, self.table_, self.row_group_, previous)
+
+    def saved(self) -> dict[str, Any]:
+        """What answers are made from, as plain JSON data."""
+        judged = self.candidates_
+        return {
+            "table": self.sealed_.to_dict(),
+            "kept": judged.kept.tolist(),
+            "pureness": judged.pureness.tolist(),
+            "sampled": judged.sampled.tolist(),
+            "after": judged.after.tolist(),
+            "decisions": self._sampled_decisions(),
+        }
+
+    def restored(self, settings: SearchSettings, data: dict[str, Any], model: Any) -> Self:
+        """As after fit, with a model that decides as the one did; to be called inside `whole_json`."""
+        self.settings_, self.sealed_ = settings, GroupTable.from_dict(data["table"])
+        self._settle(model)
+        judged = self.candidates_
+        kept, after = places(data["kept"], len(judged.group)), places(data["after"], len(self.desired_))
+        pureness, sampled = np.array(data["pureness"], dtype=float), np.array(data["sampled"], dtype=bool)
+        need(len(kept) == len(after) == len(pureness) == len(sampled) and bool((np.diff(kept) > 0).all()))
+        need(bool(((pureness >= 0) & (pureness <= 1)).all() and self.desired_[after].all()))
+        judged.keep(kept, pureness, sampled, after)
+        if self._sampled_decisions() != data["decisions"]:
+            raise SchemaError(
+                "The model that was given decides otherwise than the one that this protector was fitted with. Give "
+                "that one, or fit again."
+            )
+        return self
+
+    def _settle(self, model: Any) -> None:
+        """What follows from the sealed table and the model alone."""
+        made, s = self.sealed_, self.settings_
+        self.schema_, self.encoder_ = made.schema, made.encoder
+        self.decision_ = Decision.unseen(model, made.schema, made.labels, made.made_up(), s.owner)
+        self.desired_ = Aim(self.decision_, s.target, made.schema, s.owner).aimed()
+        self.candidates_ = Candidates(made)
+
+    def _sampled_decisions(self) -> list[int]:
+        """What the model says of some made-up rows: to tell it from another one."""
+        return self._decide(self.sealed_.corners(_CORNERS)).tolist() if len(self.sealed_) else []
+
+    def _decide(self, rows: Matrix) -> Ints:
+        return self.decision_.decide(self.encoder_.decode(rows))
+
+    def _sealed(self, clean: Table) -> tuple[GroupTable, Ints]:
+        """Everybody in groups; and the group of each row."""
+        found, regions = self._formed(clean)
+        made, place = GroupTable.first(clean, found, regions)
+        return made, place[found]
+
+    def _grown(self, table: Table, clean: Table, previous: Roster) -> tuple[GroupTable, Ints]:
+        """The groups of an earlier fit that nothing has happened to, and new ones of k people who are new."""
+        clean = clean.with_frame(clean.frame, previous.table.schema)
+        matched = previous.match(table, clean)
+        fresh, found, regions = np.flatnonzero(matched.new), np.zeros(0, dtype=np.int64), Regions((), 0)
+        joined = clean
+        if len(fresh) >= self.settings_.k:
+            joined = canonical_table(previous.table.with_levels(clean.take(fresh), table.schema))
+            found, regions = self._formed(joined)
+        made, old, new = previous.table.grown(matched.stay, joined, found, regions)
+        group = np.append(old, -1)[matched.group]
+        if len(found):
+            group[fresh] = new[found]
+        return made, group
+
+    def _formed(self, clean: Table) -> tuple[Ints, Regions]:
+        """The group of each row, from quasi-identifiers alone but for merging; and the groups' regions."""
+        encoder, s = Encoder.fit(clean), self.settings_
+        space = Space.fit(clean, encoder, encoder.encode(clean.features), s.weights, s.owner)
+        found = self._diverse(space, self._grouped(space, clean), clean)
+        return found, space.regions(boxes_of(space, found))
 
     def _check_explainer(self) -> None:
         given = self.settings_.explainer
@@ -109,34 +195,13 @@ class GroupSearch(BaseEstimator):
             must += "rewards and other scales would tell about the owner"
             raise bad_parameter(self.settings_.owner, "explainer", must, given)
 
-    def _assign(self, space: Space, table: Table) -> tuple[Groups, Ints]:
-        """The group of each row: as stored, or new where k new people have come."""
-        k = self.settings_.k
-        stored = self.settings_.groups if self.settings_.groups is not None else Groups.first(k, table)
-        placed = stored.assign(table)
-        group, fresh = placed.group, np.flatnonzero(placed.new)
-        if len(fresh) >= k:
-            part = space if len(fresh) == len(table) else space.only(fresh)
-            found = self._diverse(part, self._grouped(part, table.take(fresh)), table.take(fresh))
-            group[fresh] = found + len(stored.regions)
-            stored = stored.extended(table, fresh, found, part.regions(boxes_of(part, found)))
-        return stored, group
-
     def _grouped(self, space: Space, table: Table) -> Ints:
         """The group of each row, from quasi-identifiers alone."""
         if self.settings_.grouping == "clusters":
             return form_groups(space, self.settings_.k)
-        from countervail.protect.mondrian.mondrian import Mondrian
+        from countervail.protect.mondrian.mondrian import class_rows
 
-        return dense(Mondrian(self.settings_.k).fit(table).cell_of_.astype(np.int64))
-
-    def _sound(self, stored: Groups, group: Ints, table: Table) -> Bools:
-        """Which groups are all there and as diverse as promised; none for those without one."""
-        sound, inside = stored.whole(group), np.flatnonzero(group >= 0)
-        if len(inside) and self._looks_at_secrets:
-            failing = self._failing(table.take(inside))(group[inside])  # whoever waits is no part of t's yardstick
-            sound[: len(failing)] &= ~failing
-        return np.append(sound, False)
+        return dense(class_rows(table, self.settings_.k))
 
     def _diverse(self, space: Space, group: Ints, table: Table) -> Ints:
         """Merge groups whose sensitive values are too alike."""
@@ -171,21 +236,3 @@ class GroupSearch(BaseEstimator):
             return bad
 
         return failing
-
-
-def _scaled(stored: Groups, encoder: Encoder, heom: HEOM) -> tuple[Groups, HEOM]:
-    """Scales as they were when the first group was formed; the first fit stores its own."""
-    names = [n for n, m in zip(encoder.names, heom.measured) if m]
-    if not stored.scale:
-        stored = replace(stored, scale=dict(zip(names, heom.scale.tolist())))
-    return stored, replace(heom, scale=np.array([stored.scale[n] for n in names]))
-
-
-def _trimmed(table: Table, rows: Bools) -> Table:
-    """Some of the rows, without the categories that none of them holds unless these are declared."""
-    part = table.take(rows)
-    for column in part.schema:
-        values = part.frame[column.name]
-        if isinstance(values.dtype, pd.CategoricalDtype) and column.values is None:
-            part.frame[column.name] = values.cat.remove_unused_categories()
-    return part

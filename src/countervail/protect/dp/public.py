@@ -51,7 +51,7 @@ class Public:
         given = to_pandas(rows, self.owner, "rows")
         given = given.drop(columns=[n for n in self.identifiers if n in given.columns])
         self._check_whole(given)
-        return encode_queries(given, self.probe, self.encoder, self.owner)
+        return encode_queries(given, self.probe.schema, self.encoder, self.owner)
 
     def classes_of(self, codes: Ints) -> Ints:
         """The decision about each coded record, as a function of that record alone.

@@ -106,14 +106,14 @@ class DPTable(TableProtector):
         self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), finish_fit(self, given)
         return self
 
-    def protect(self, rows: Rows) -> Release:
+    def protect(self, rows: Rows | None = None) -> Release:
         """The noisy copy of the fitted table; always the same draw (a pickle holds nothing else of the table)."""
         return snapshot(self)._released(rows)
 
-    def _released(self, rows: Rows) -> Release:
+    def _released(self, rows: Rows | None) -> Release:
         check_is_fitted(self, "table_")
         verify_unchanged(self)
-        if self.table_ is not None and rows is not self.table_:
+        if rows is not None and self.table_ is not None and rows is not self.table_:
             hint = "Fit to the rows that are to be protected: each draw of noise costs the budget."
             raise bad_parameter("DPTable", "rows", "the fitted table itself", "other rows", hint)
         schema = Schema(tuple(c for c in self.schema_ if c.name in self.noisy_.columns))

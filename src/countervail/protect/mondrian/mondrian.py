@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -9,19 +10,21 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from countervail.core.errors import bad_parameter
+from countervail.core.files.json_data import need
 from countervail.core.guarantee import Guarantee
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import LeaveOneOut
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
+from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._classes import Classes, ClassProtector
-from countervail.protect._fitted import verify_unchanged
-from countervail.protect._recorded import partition_digest
+from countervail.protect._fitted import live_table, verify_unchanged
 from countervail.protect.mondrian.columns import (
     Attributes,
     class_column,
@@ -33,10 +36,11 @@ from countervail.protect.mondrian.columns import (
 )
 from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
-from countervail.protect.mondrian.grow import Branch, cut_parts, partition
+from countervail.protect.mondrian.grow import cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.without_one import without_each
+from countervail.protect.saved import Savable, parameters_to_json
 
 BY_LOT = (
     "Equal rows were shared out between classes by lot. Do not publish another fit of the same people: two lots "
@@ -44,7 +48,7 @@ BY_LOT = (
 )
 
 
-class Mondrian(ClassProtector):
+class Mondrian(Savable, ClassProtector):
     """Mondrian: cut at the median while both halves keep k, l and t; publish the cells' ranges and sets.
 
     Parameters
@@ -92,7 +96,7 @@ class Mondrian(ClassProtector):
     A lot is drawn at `fit`: publish one fit of the same people, not several. With l or t the cuts depend on the
     sensitive values and a cut that was refused tells something: all promises are `against="register"`. Columns that are
     neither identifiers nor quasi-identifiers are published as they are. See docs/decisions/mondrian-guarantee.md. A
-    fitted object holds the table: its pickle is as private as the rows.
+    fitted object holds what it publishes and the cuts, and no rows.
 
     References
     ----------
@@ -148,30 +152,21 @@ class Mondrian(ClassProtector):
         """k against whoever knows the code, if only quasi-identifiers were looked at; else all against a register."""
         return self._requirements().promise(getattr(self, "hierarchies_", self.hierarchies))
 
-    def protect(self, rows: Rows) -> Release:
-        """Release rows: the fitted table, or new rows sent to its classes.
+    def protect(self, rows: Rows | None = None) -> Release:
+        """Release the fitted table, or new rows sent to its classes.
 
         New rows leave in classes that keep the promise among themselves; the others are suppressed and counted. With a
         ledger only the fitted table leaves, once its classes are recorded.
         """
         verify_unchanged(self)
-        if self.ledger is not None and rows is not self.table_:
+        if self.ledger is not None and rows is not None and rows is not live_table(self):
             must = "the fitted table itself with a ledger: two sets of rows that overlap can be subtracted"
-            hint = "Fit to all rows that are to be released, or pass `table_` of a protector that was read from a file."
+            hint = "Fit to all rows that are to be released, or leave `rows` out to release the fitted table."
             raise bad_parameter("Mondrian", "rows", must, "other rows", hint)
         release = super().protect(rows)
         if self.ledger is not None:
-            label = self.cell_of_.astype(np.int64)
-            self.ledger.record_grouping(partition_digest(self.ledger, self.table_, label, self.regions_), self.name)
+            self.ledger.record_grouping(self.partition_, self.name)
         return release
-
-    @property
-    def tree_(self) -> CutTree:
-        """The cut tree."""
-        branches: list[Branch] | None = getattr(self, "branches_", None)
-        if branches is None:
-            raise AttributeError("There is no cut tree before fit.")
-        return CutTree.of(self.quasi_, branches, self.strict_regions_, self.by_)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -202,7 +197,7 @@ class Mondrian(ClassProtector):
     def _requirements(self) -> Requirements:
         return Requirements("Mondrian", self.k, self.l, self.t, self.diversity, self.closeness, self.sensitive)
 
-    def _learn(self, table: Table) -> None:
+    def _learn(self, table: Table) -> Classes:
         required = self._requirements()
         required.check()
         self._check_cuts()
@@ -216,9 +211,11 @@ class Mondrian(ClassProtector):
         cut = partial(partition, gain=self.choose == "gain")
         check = partial(required.check_part, table=table, by=self.by_)
         found = cut_parts(codes, secret, data, constraints, parts_of(table, self.by_), cut, check)
-        self.branches_ = found.branches
         self.strict_regions_ = self._named(found.distinct, found.distinct_cells, found.n_cells, data)
-        self._narrow(table, codes, secret, found.cell_of, found.n_cells, data, constraints)
+        cell_of = self._narrow(table, codes, secret, found.cell_of, found.n_cells, data, constraints)
+        self.tree_ = CutTree.of(self.quasi_, found.branches, self.strict_regions_, self.by_)
+        self.words_ = set_names(self.quasi_, groups=self.labels == "hierarchy")
+        return Classes(cell_of, self.regions_, self._remarks(len(table)), self.words_)
 
     def _narrow(
         self,
@@ -229,7 +226,7 @@ class Mondrian(ClassProtector):
         n_cells: int,
         data: Attributes,
         constraints: CutConstraints,
-    ) -> None:
+    ) -> Ints:
         """Share ties out and leave rows out, where that is wanted; new rows keep to the cells without either."""
         self.suppressed_ = 0
         if self.mode == "relaxed":
@@ -239,26 +236,46 @@ class Mondrian(ClassProtector):
         if budget := int(self.suppress * len(codes)):
             cell_of = leave_out(codes, secret, cell_of, n_cells, data, constraints, budget)
             self.suppressed_ = int((cell_of < 0).sum())
-        self.cell_of_, self.regions_ = cell_of, self.strict_regions_
+        self.regions_ = self.strict_regions_
         if self.mode == "relaxed" or self.suppressed_:
             self.regions_ = self._named(codes, cell_of, n_cells, data)
+        return cell_of
 
     def _named(self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) -> Regions:
         groups = self.labels == "hierarchy"
         return class_regions(self.quasi_, codes, cell_of.astype(np.int32), n_cells, data, groups=groups)
 
-    def _assign(self, frame: pd.DataFrame | None) -> Classes:
-        words = set_names(self.quasi_, groups=self.labels == "hierarchy")
-        if frame is None:
-            return Classes(self.cell_of_, self.regions_, self._remarks(), words)
-        return self.tree_.classes(frame, words)
+    def _assign(self, frame: pd.DataFrame) -> Classes:
+        return self.tree_.classes(frame, self.words_)
 
-    def _remarks(self) -> tuple[str, ...]:
+    def _saved(self) -> dict[str, Any]:
+        if self.ledger is not None:
+            self.ledger.record_grouping(self.partition_, self.name)
+        parameters = {**self.get_params(deep=False), "hierarchies": self.hierarchies_ or None}
+        return {
+            "parameters": parameters_to_json(parameters),
+            "release": json.loads(self.release_.to_json()),
+            "schema": self.schema_.to_dict(),
+            "tree": json.loads(self.tree_.to_json()),
+            "words": self.words_,
+        }
+
+    def _restore(self, data: dict[str, Any], model: Any) -> None:
+        given = self.hierarchies if isinstance(self.hierarchies, Mapping) else {}
+        self.hierarchies_ = {n: h for n, h in given.items() if isinstance(h, Hierarchy)}
+        self.release_ = Release.from_json(json.dumps(data["release"]))
+        self.schema_ = Schema.from_dict(data["schema"])
+        self.tree_ = CutTree.from_json(json.dumps(data["tree"]))
+        self.words_ = {n: dict(words) for n, words in data["words"].items()}
+        self.regions_, self.by_, self.partition_ = self.release_.regions, self.tree_.by, b""
+        need(self.release_.guarantee == self.guarantee())
+
+    def _remarks(self, rows: int) -> tuple[str, ...]:
         remarks = list(part_remarks(self.by_))
         if self.mode == "relaxed":
             remarks.append(BY_LOT)
         if self.suppress > 0:
-            allowed = int(self.suppress * len(self.cell_of_))
+            allowed = int(self.suppress * rows)
             remarks.append(f"{self.suppressed_} row(s) were suppressed to spare the others; {allowed} were allowed.")
         return tuple(remarks)
 
@@ -273,3 +290,8 @@ class Mondrian(ClassProtector):
         if self.suppress > 0 and self.t is not None:
             hint = "The yardstick of t is the table; rows that are left out would bend it."
             raise bad_parameter("Mondrian", "suppress", "0 with t", self.suppress, hint)
+
+
+def class_rows(table: Table, k: int) -> NDArray[np.int64]:
+    """The class of each row in the strict table that hides everybody among k."""
+    return Mondrian(k)._learn(table).of.astype(np.int64)

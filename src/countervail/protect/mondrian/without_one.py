@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import Agreement
 from countervail.core.region import Regions
 from countervail.core.table import Table
+from countervail.protect._classes import Classes
 from countervail.protect.mondrian.basic_cuts import first_ranges
 from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate, describe, encode, parts_of
 from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Requirements, fits
@@ -128,10 +129,8 @@ class _CutTable(Protocol):
     quasi_: list[Quasi]
     by_: str | None
     hierarchies_: dict[str, Hierarchy]
-    regions_: Regions
-    cell_of_: Ints
 
-    def fit(self, table: Table) -> Self: ...
+    def _learn(self, table: Table) -> Classes: ...
 
     def _requirements(self) -> Requirements: ...
 
@@ -140,11 +139,12 @@ def without_each(protector: _CutTable, table: Table, sensitive: str, *, gain: bo
     """The counts of a protector that records nowhere; None if the column is no secret, or somebody is needed for k."""
     if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
         return None
-    fitted = protector.fit(table)
+    fitted = protector
+    fitted._learn(table)
 
     def refit(others: Table) -> tuple[Regions, Ints]:
-        again = clone(fitted).fit(others)
-        return again.regions_, again.cell_of_
+        classes = clone(fitted)._learn(others)
+        return classes.regions, classes.of
 
     groups = fitted.labels == "hierarchy"
     _, codes = encode(table, {q.column.name: q.hierarchy for q in fitted.quasi_ if q.hierarchy is not None})

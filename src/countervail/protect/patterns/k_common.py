@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -9,20 +10,23 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
+from countervail.core.files.json_data import need
 from countervail.core.guarantee import KCommonality
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
+from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.protect._classes import SEEDED, canonical_release, checked
-from countervail.protect._fitted import begin_fit, finish_fit, verify_unchanged
+from countervail.protect._fitted import begin_fit, finish_fit, live_table, verify_unchanged
 from countervail.protect.base import TableProtector
 from countervail.protect.mondrian.columns import content_order
 from countervail.protect.patterns.compose import Objects, choose, compose
+from countervail.protect.saved import Savable
 from countervail.rules.induce import Inducer, cap_unions
 from countervail.rules.inputs import build_value_table
 
 
-class KCommonPatterns(TableProtector):
+class KCommonPatterns(Savable, TableProtector):
     """A table of patterns: value sets for every column and a set of classes, each true of at least k rows.
 
     All features are generalised, whatever their role; the target becomes a set of classes. Patterns are not rows: there
@@ -93,21 +97,35 @@ class KCommonPatterns(TableProtector):
         given = begin_fit(self)
         self._check_parameters(table)
         self._learn(table)
-        self.table_, self.fitted_as_ = table, finish_fit(self, given)
+        self.schema_ = table.schema.kept_for({})
+        self.release_ = self._published()
+        self._remember(table)
+        self.fitted_as_ = finish_fit(self, given)
         return self
 
-    def protect(self, rows: Rows) -> Release:
+    def protect(self, rows: Rows | None = None) -> Release:
         """Release the patterns of the fitted table."""
         verify_unchanged(self)
-        if rows is not self.table_:
+        if rows is not None and rows is not live_table(self):
             must = "the fitted table itself: its patterns say nothing of other rows"
             raise bad_parameter("KCommonPatterns", "rows", must, "others", "Fit to them instead.")
-        return checked(self._owner, self._published())
+        order = generator(self.random_state).permutation(len(self.release_))
+        release = replace(self.release_, regions=self.release_.regions[order], audit=live_table(self))
+        return checked(self._owner, release)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
         return [cls(k=3), cls(k=3, objects="min", spread=True), cls(k=5, spread=True)]
+
+    def _saved(self) -> dict[str, Any]:
+        return {"release": json.loads(self.release_.to_json()), "schema": self.schema_.to_dict()}
+
+    def _restore(self, data: dict[str, Any], model: Any) -> None:
+        self.release_ = Release.from_json(json.dumps(data["release"]))
+        self.schema_ = Schema.from_dict(data["schema"])
+        self.patterns_, self.deleted_ = self.release_.regions, self.release_.suppressed
+        need(self.release_.guarantee == self.guarantee())
 
     def _learn(self, table: Table) -> None:
         target = str(table.schema.target)
@@ -131,7 +149,7 @@ class KCommonPatterns(TableProtector):
         self.remarks_ = _remarks(len(values.classes), self.deleted_, cap)
 
     def _published(self) -> Release:
-        schema, n = self.table_.schema, len(self.patterns_)
+        schema, n = self.schema_, len(self.patterns_)
         caveats = list(self.remarks_)
         if self.random_state is not None:
             caveats.append(SEEDED)
@@ -141,13 +159,11 @@ class KCommonPatterns(TableProtector):
             pd.DataFrame(index=pd.RangeIndex(n)),
             schema,
             self.guarantee(),
-            provenance("protector", self, self.table_),
+            provenance("protector", self, schema),
             tuple(caveats),
             suppressed=self.deleted_,
-            audit=self.table_,
         )
-        release = canonical_release(release, schema)
-        return replace(release, regions=release.regions[generator(self.random_state).permutation(n)])
+        return canonical_release(release, schema)
 
     def _check_parameters(self, table: Any) -> None:
         owner = "KCommonPatterns"

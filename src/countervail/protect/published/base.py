@@ -99,7 +99,7 @@ class PublishedExplainer(ExplanationProtector):
         inner, schema = self.explainer_.table_, self.table_.schema
         given = to_pandas(rows, self._owner, "rows")
         given = given.drop(columns=[n for n in schema.names("identifier") if n in given.columns])
-        return encode_queries(given, inner, self.explainer_.encoder_, self._owner)
+        return encode_queries(given, inner.schema, self.explainer_.encoder_, self._owner)
 
     @abstractmethod
     def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:

@@ -19,7 +19,7 @@ from countervail.protect.mondrian.basic_cuts import partition_basic
 from countervail.protect.mondrian.columns import class_column, describe, encode, part_remarks, parts_of
 from countervail.protect.mondrian.constraints import Requirements, check_word
 from countervail.protect.mondrian.cut_tree import CutTree
-from countervail.protect.mondrian.grow import Branch, cut_parts
+from countervail.protect.mondrian.grow import cut_parts
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.without_one import without_each
 
@@ -107,14 +107,6 @@ class BasicMondrian(ClassProtector):
         """Nothing: a class may have any number of rows."""
         return NoGuarantee("the right half of a cut is not checked")
 
-    @property
-    def tree_(self) -> CutTree:
-        """The cut tree."""
-        branches: list[Branch] | None = getattr(self, "branches_", None)
-        if branches is None:
-            raise AttributeError("There is no cut tree before fit.")
-        return CutTree.of(self.quasi_, branches, self.regions_, self.by_)
-
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
@@ -136,7 +128,7 @@ class BasicMondrian(ClassProtector):
     def _requirements(self) -> Requirements:
         return Requirements(self._owner, self.k, self.l, self.t, self.diversity, self.closeness, self.sensitive)
 
-    def _learn(self, table: Table) -> None:
+    def _learn(self, table: Table) -> Classes:
         required, groups = self._requirements(), self.labels == "hierarchy"
         required.check()
         check_word(self._owner, "labels", self.labels, ("tight", "hierarchy"))
@@ -147,13 +139,12 @@ class BasicMondrian(ClassProtector):
         secret, constraints = required.read(table, self.hierarchies_)
         check = partial(required.check_part, table=table, by=self.by_)
         found = cut_parts(codes, secret, data, constraints, parts_of(table, self.by_), partition_basic, check)
-        self.branches_, self.cell_of_ = found.branches, found.cell_of
         self.regions_ = class_regions(
             self.quasi_, found.distinct, found.distinct_cells, found.n_cells, data, groups=groups
         )
+        self.tree_ = CutTree.of(self.quasi_, found.branches, self.regions_, self.by_)
+        self.words_ = set_names(self.quasi_, groups=groups)
+        return Classes(found.cell_of, self.regions_, part_remarks(self.by_), self.words_)
 
-    def _assign(self, frame: pd.DataFrame | None) -> Classes:
-        words = set_names(self.quasi_, groups=self.labels == "hierarchy")
-        if frame is None:
-            return Classes(self.cell_of_, self.regions_, part_remarks(self.by_), words)
-        return self.tree_.classes(frame, words)
+    def _assign(self, frame: pd.DataFrame) -> Classes:
+        return self.tree_.classes(frame, self.words_)

@@ -14,7 +14,6 @@ from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._classes import Classes, ClassProtector
-from countervail.protect._recorded import partition_digest
 from countervail.protect.mondrian.columns import (
     ORDERED,
     Attributes,
@@ -87,12 +86,11 @@ class EqualHalvesMondrian(ClassProtector):
         """k against whoever knows the code: only quasi-identifiers are looked at, and the lot ignores the rest."""
         return Requirements(self._owner, self.k).promise()
 
-    def protect(self, rows: Rows) -> Release:
+    def protect(self, rows: Rows | None = None) -> Release:
         """Release the fitted table; with a ledger, once its classes are recorded."""
         release = super().protect(rows)
         if self.ledger is not None:
-            label = self.cell_of_.astype(np.int64)
-            self.ledger.record_grouping(partition_digest(self.ledger, self.table_, label, self.regions_), self.name)
+            self.ledger.record_grouping(self.partition_, self.name)
         return release
 
     @classmethod
@@ -100,7 +98,7 @@ class EqualHalvesMondrian(ClassProtector):
         """Instances the contract tests run on."""
         return [cls(k=5), cls(k=3, by_class=True), cls(k=1)]
 
-    def _learn(self, table: Table) -> None:
+    def _learn(self, table: Table) -> Classes:
         """Rows sorted by content; the order of equal ones is drawn by lot, so that it tells nothing about them."""
         required = Requirements(self._owner, self.k)
         required.check()
@@ -118,14 +116,12 @@ class EqualHalvesMondrian(ClassProtector):
             cells, n_cells = partition_equal(codes[order], data, self.k)
             cell_of[order] = cells + first
             first += n_cells
-        self.cell_of_ = cell_of
         self.regions_ = class_regions(quasi, codes, cell_of, first, data, groups=False)
+        return Classes(cell_of, self.regions_, (*part_remarks(self.by_), BY_LOT))
 
-    def _assign(self, frame: pd.DataFrame | None) -> Classes:
-        if frame is not None:
-            hint = "Cuts pass between equal rows, so that new rows have no place. Fit to them instead."
-            raise bad_parameter(self._owner, "rows", "the fitted table itself", "other rows", hint)
-        return Classes(self.cell_of_, self.regions_, (*part_remarks(self.by_), BY_LOT))
+    def _assign(self, frame: pd.DataFrame) -> Classes:
+        hint = "Cuts pass between equal rows, so that new rows have no place. Fit to them instead."
+        raise bad_parameter(self._owner, "rows", "the fitted table itself", "other rows", hint)
 
 
 @kernel

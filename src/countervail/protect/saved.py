@@ -1,0 +1,79 @@
+"""Protectors in files: the sealed table and what was settled about it, no rows, no pickle.
+
+docs/guide/saving.md has the format.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from countervail.core.errors import SchemaError
+from countervail.core.files.frames import write_text
+from countervail.core.hierarchy import Hierarchy
+from countervail.core.release import package_version
+from countervail.protect._fitted import WithoutRows, verify_unchanged
+
+FORMAT = 1
+_GONE = ("ledger", "previous", "explainer")  # objects that belong to whoever fitted it
+
+
+class Savable(WithoutRows):
+    """A protector that can be saved. A subclass writes `_saved` and `_restore`."""
+
+    name: ClassVar[str]
+
+    def save(self, path: str | Path) -> None:
+        """Write all that answers are made from to a JSON file that its owner alone may read.
+
+        It holds the k-anonymous table and no rows. It is confidential all the same: private values stand in it, each
+        among k people. A ledger is told before; it does not come along.
+        """
+        verify_unchanged(self)
+        maker: Any = self
+        data = {
+            "kind": "protector",
+            "format": FORMAT,
+            "protector": self.name,
+            "countervail": package_version(),
+            "parameters": parameters_to_json(maker.get_params(deep=False)),
+            **self._saved(),
+        }
+        write_text(json.dumps(data, allow_nan=False), path, confidential=True)
+
+    @abstractmethod
+    def _saved(self) -> dict[str, Any]:
+        """What fit found, as plain JSON data."""
+
+    @abstractmethod
+    def _restore(self, data: dict[str, Any], model: Any) -> None:
+        """Be as after fit; called inside `whole_json`."""
+
+
+def parameters_to_json(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as plain JSON data; without objects that belong to whoever fitted."""
+    return {n: _to_json(v) for n, v in given.items() if n not in _GONE and not isinstance(v, np.random.Generator)}
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Hierarchy):
+        return {"rows": [list(row) for row in value.rows], "name": value.name}
+    if isinstance(value, BaseEstimator):
+        return {"made": type(value).__name__, "parameters": parameters_to_json(value.get_params(deep=False))}
+    if isinstance(value, tuple):
+        return {"tuple": [_to_json(v) for v in value]}
+    if isinstance(value, (list, set, frozenset, np.ndarray)):
+        return [_to_json(v) for v in value]
+    if isinstance(value, Mapping) and all(isinstance(n, str) for n in value):
+        return {n: _to_json(v) for n, v in value.items()}
+    raise SchemaError(f"A parameter of the type {type(value).__name__} cannot be saved.")
