@@ -133,8 +133,11 @@ class Candidates:
         self.private[:, ~quasi] = pairs[:, 1:]
         self._own = ~quasi[heom.measured], ~quasi[~heom.measured]
 
-    def judge(self, favourable: Favourable, cell_budget: int, min_pureness: float) -> None:
-        """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough."""
+    def judge(self, favourable: Favourable, cell_budget: int, min_pureness: float, *, whole: bool = True) -> None:
+        """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough.
+
+        Without `whole`, nobody is shown a whole region, and how pure it is does not matter.
+        """
         kept = np.arange(len(self.group))
         most = max((len(t) for t in self.tuples.values()), default=0)
         for place in range(most):  # one member after the other: most candidates fall with the first
@@ -146,7 +149,9 @@ class Candidates:
             good = np.ones(len(kept), dtype=bool)
             good[has] = self._ask(favourable, asked, cells)
             kept = kept[good]
-        pureness, sampled = self._pureness(favourable, kept, cell_budget)
+        pureness, sampled = np.ones(len(kept)), np.zeros(len(kept), dtype=bool)
+        if whole:
+            pureness, sampled = self._pureness(favourable, kept, cell_budget)
         fit = pureness >= min_pureness
         self.pureness, self.sampled = pureness[fit], sampled[fit]
         self.group, self.private = self.group[kept][fit], self.private[kept][fit]

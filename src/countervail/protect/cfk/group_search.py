@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from countervail.core.arrays import Bools, Ints, Matrix
+from countervail.core.arrays import Bools, Ints, Matrix, distinct_rows
 from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder, require_numbers
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.guarantee.diversity import Tally
-from countervail.core.loss import ncp
+from countervail.core.loss import cell_widths, ncp
 from countervail.core.region import Region, Regions
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
@@ -24,6 +24,10 @@ from countervail.model.decision import Decision
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.candidates import Candidates
 from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.offers import Offers
+from countervail.protect.cfk.moves.search import CANDIDATES, WAVES, MoveSearch, shown_cells
+from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
 from countervail.protect.cfk.stored_groups import Groups
 
@@ -63,14 +67,29 @@ class GroupSearch(BaseEstimator):
         # How far a region reaches is measured among those who answer: nobody who waits widens a range.
         blur = ncp(stored.regions, self.table_) * len(space.sizes) if len(stored.regions) else np.zeros(0)
         self.candidates_ = Candidates(self.encoder_, heom, self._rows, group[usable], stored.regions, blur)
-        self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness)
+        sparse = settings.reward != "none"
+        self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness, whole=not sparse)
+        self.moves_ = self._move_search() if sparse and len(self.candidates_.group) else None
         return self
 
     def answer(self, asked: Queries) -> Answers:
-        """The nearest candidate of each query, behind its group's region."""
-        near = self.candidates_.nearest(asked.x)
+        """The fewest moves towards a near candidate; without a reward, the nearest one behind its group's region."""
+        if self.settings_.reward != "none":
+            return self._moved(asked)
+        return self._whole(Answers.nothing(asked.x), self.candidates_.nearest(asked.x))
+
+    def whole(self, answers: Answers) -> Answers:
+        """The candidate behind each answer, all of it."""
+        return answers if answers.behind is None else self._whole(Answers.nothing(answers.cells), answers.behind)
+
+    @property
+    def looks_at(self) -> int:
+        """Of how many nearest candidates an answer may be taken."""
+        return 1 if self.settings_.reward == "none" else CANDIDATES * WAVES
+
+    def _whole(self, nothing: Answers, near: Ints) -> Answers:
+        """Candidates (-1: none) behind their groups' regions."""
         at, chosen = np.flatnonzero(near >= 0), near[near >= 0]
-        nothing = Answers.nothing(asked.x)
         if not len(at):
             return nothing
         rows = self.candidates_.example(chosen)
@@ -78,6 +97,52 @@ class GroupSearch(BaseEstimator):
         notes = [SAMPLED if drawn else "" for drawn in self.candidates_.sampled[chosen]]
         after, pureness = self.decision_.decide(self.encoder_.decode(rows)), self.candidates_.pureness[chosen]
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
+        return nothing.filled(at, part)
+
+    def _move_search(self) -> MoveSearch:
+        """The search among the moves that the anonymised table offers."""
+        settings, weights = self.settings_, REWARDS[self.settings_.reward]
+        allowed = Allowed(None, len(self.encoder_.names))
+        return MoveSearch(self._offers(), allowed, weights, self.cell_budget, settings.min_pureness)
+
+    def _offers(self) -> Offers:
+        """The candidates, and the anonymised table as a whole: distinct pairs of a group and a private vector."""
+        candidates, regions = self.candidates_, self.groups_.regions
+        pool = np.column_stack([self.usable_group_, np.delete(self._rows, self._quasi, axis=1)])
+        pool = pool[distinct_rows(pool)[0]]
+        private = np.zeros((len(pool), self._rows.shape[1]))
+        private[:, np.delete(np.arange(private.shape[1]), self._quasi)] = pool[:, 1:]
+        columns = [self.encoder_.names.index(axis.name) for axis in regions.axes]
+        return Offers.of(
+            self.encoder_,
+            candidates.heom,
+            regions,
+            cell_widths(regions, self.table_),
+            [np.unique(self._rows[:, j]) for j in columns],
+            (candidates.group, candidates.private),
+            (pool[:, 0].astype(np.int64), private),
+        )
+
+    def _moved(self, asked: Queries) -> Answers:
+        """The answers of the search among moves, several rows for each query if several are wanted."""
+        n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
+        if self.moves_ is None:
+            return nothing
+        model = AskedModel(self.decision_, self.desired_, asked.encoder)
+        found = self.moves_.find(model, asked.encoder, asked.x, n)
+        candidate, moved, rows, share, drawn = (
+            np.stack([getattr(f, name) for f in found], axis=1).reshape(len(nothing.cells), -1)
+            for name in ("candidate", "moved", "rows", "share", "drawn")
+        )
+        at = np.flatnonzero(candidate[:, 0] >= 0)
+        if not len(at):
+            return nothing
+        regions = self.groups_.regions[self.candidates_.group[candidate[at, 0]]]
+        shown = shown_cells(asked.encoder, rows[at], moved[at], regions)
+        after = self.decision_.decide(asked.encoder.decode(rows[at]))
+        notes = [SAMPLED if sampled else "" for sampled in drawn[at, 0]]
+        yes, behind = np.ones(len(at), dtype=bool), candidate[at, 0]
+        part = Answers(rows[at], after, yes, None, share[at, 0], notes, shown, ~moved[at], behind)
         return nothing.filled(at, part)
 
     def accepts(self, rows: Matrix) -> Bools:
