@@ -66,6 +66,9 @@ class CarriesTable(NICE):
 class GivesRegionsInSecret(CFK):
     gives_regions = False
 
+    def __init__(self, k=10, *, reward="none"):  # whole neighbours, regions and all
+        super().__init__(k, reward=reward)
+
 
 class SaysItKeepsTheDraw(PrivateNeighbours):
     keeps_draw = True

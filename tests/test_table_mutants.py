@@ -34,9 +34,9 @@ class PromiseFromData(Mutant):
 
 
 class KeepsOrder(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
-        order = np.argsort(frame["income"].rank(method="first").to_numpy())
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
+        order = np.argsort(self.table_.frame["income"].rank(method="first").to_numpy())
         back = r.others["income"].rank(method="first").astype(int).to_numpy() - 1
         at = np.empty(len(r), int)
         at[order[back]] = np.arange(len(r))
@@ -44,33 +44,33 @@ class KeepsOrder(Mutant):
 
 
 class OrdersByClass(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
         at = np.argsort(r.groups, kind="stable")
         return replace(r, groups=r.groups[at], others=r.others.iloc[at].reset_index(drop=True))
 
 
 class KeepsIndex(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
         return replace(r, others=r.others.set_axis(range(7, 7 + len(r))))
 
 
 class LeaksIdentifier(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
         return replace(r, caveats=(f"like {self.table_.frame['id'].iloc[0]}",))
 
 
 class PublishesIdentifiers(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
         return replace(r, others=r.others.assign(id=self.table_.frame["id"].to_numpy()), schema=self.table_.schema)
 
 
 class NamesIdentifiers(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
         return replace(r, schema=Schema(self.table_.schema.columns))
 
 
@@ -93,16 +93,16 @@ class TellsSeed(Mutant):
 
 
 class AlwaysSeeded(Mutant):
-    def _publish(self, frame, classes):
+    def _shuffled(self, release):
         kept, self.random_state = self.random_state, 1
-        r = super()._publish(frame, classes)
+        r = super()._shuffled(release)
         self.random_state = kept
         return r
 
 
 class DropsRows(Mutant):
-    def _assign(self, frame):
-        found = super()._assign(frame)
+    def _learn(self, table):
+        found = super()._learn(table)
         of = found.of.copy()
         of[of == 0] = -1
         return Classes(of, found.regions)
@@ -112,8 +112,8 @@ class DropsRows(Mutant):
 
 
 class LiesInCells(Mutant):
-    def _assign(self, frame):
-        found = super()._assign(frame)
+    def _learn(self, table):
+        found = super()._learn(table)
         return Classes(found.of, found.regions[::-1])
 
 
@@ -128,8 +128,8 @@ class RemembersLastFit(Mutant):
 
 
 class CarriesTable(Mutant):
-    def _publish(self, frame, classes):
-        r = super()._publish(frame, classes)
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
         return replace(r, provenance={**r.provenance, "rows": self.table_.frame["id"].tolist()})
 
 
@@ -160,8 +160,9 @@ class SmallClasses(Mutant):
 
     def _learn(self, table):
         kept, self.k = self.k, 1
-        super()._learn(table)
+        found = super()._learn(table)
         self.k = kept
+        return found
 
 
 def test_a_release_that_breaks_its_promise_never_leaves():

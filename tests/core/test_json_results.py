@@ -28,6 +28,7 @@ from countervail.core.guarantee.budget import Budget
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.schema import Schema
+from countervail.core.sealed import SealedTable
 from countervail.core.stats import Estimate
 from countervail.ledger import Ledger
 from countervail.ledger.history import Statement
@@ -72,6 +73,8 @@ def release():
     return Release(Regions((), 2), np.arange(2), FRAME, schema, KAnonymity(np.int64(2)), MADE, suppressed=np.int64(1))
 
 
+SEALED = SealedTable(TABLE.schema, Regions((), 2), np.arange(2), FRAME[["age"]])
+
 RESULTS = [
     OPEN,
     AttackResult("x", OPEN, OPEN, OPEN, np.array([1, 1, 5]), {"more": OPEN}),
@@ -104,6 +107,7 @@ RESULTS = [
     DemoSummary(1, 1, 1, NAN, VARIANT, VARIANT, VARIANT, "a", "b", ("c",), "d"),
     explanations(),
     release(),
+    SEALED,
     cv.MLEM2().fit(TABLE.features, TABLE.target.to_numpy()).rules_,
 ]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
+from countervail.core.arrays import Bools
 from countervail.core.canonical import code_values
 from countervail.core.explanation import Explanations
 from countervail.core.region import Axis, Range, Regions, Values
@@ -30,13 +34,21 @@ def shown_cells(release: Released) -> pd.DataFrame:
     return release.to_frame()
 
 
+def unmoved_cells(release: Released, names: Sequence[str]) -> Bools:
+    """Released thing x column: which cells are an asker's own values and say nothing about the people of the table."""
+    if isinstance(release, Explanations):
+        return release.unmoved([n for n in names if n in release.counterfactuals.columns])[release.found]
+    return np.zeros((len(release), len(names)), dtype=bool)
+
+
 def value_sets(release: Released) -> Regions:
     """One region per released thing, over all its columns: what is shown plainly is a set of one value."""
     if isinstance(release, Explanations):
         shown = shown_cells(release)
         if shown.empty:
             return Regions((), 0)
-        return Regions.from_cells(shown.astype(object).to_dict("records"), release.schema)  # type: ignore[arg-type]
+        cells = Regions.from_cells(shown.astype(object).to_dict("records"), release.schema)  # type: ignore[arg-type]
+        return cells if release.own is None else replace(cells, free=release.own[release.found])
     rows: Regions = release.regions[release.groups]
     plain = [plain_axis(release.others[n], str(n), release.schema) for n in release.others.columns]
     return Regions((*rows.axes, *plain), len(rows))

@@ -19,6 +19,8 @@ from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_value
 from countervail.core.table import Table
 
+UNSAID: Any = object()  # in a guess: of this column nothing is said
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Knowledge:
@@ -263,8 +265,9 @@ def _most_frequent(column: pd.Series) -> Any:
 
 
 def _equal(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
-    """Which rows are guessed right in every column; a row of missing values is no guess."""
+    """Which rows are guessed right in every column of which anything is said; a row of missing values is no guess."""
     a, b = (f.reset_index(drop=True).astype(object).where(f.notna().to_numpy(), None) for f in (guesses, truth))
-    same = (a.values == b.values) | (pd.isna(a).to_numpy() & pd.isna(b).to_numpy())
-    right: Bools = np.asarray(same.all(axis=1)) & ~np.asarray(pd.isna(a).to_numpy().all(axis=1))
+    unsaid = a.map(lambda v: v is UNSAID).to_numpy(dtype=bool)
+    same = (a.values == b.values) | (pd.isna(a).to_numpy() & pd.isna(b).to_numpy()) | unsaid
+    right: Bools = np.asarray(same.all(axis=1)) & ~np.asarray((pd.isna(a).to_numpy() | unsaid).all(axis=1))
     return right

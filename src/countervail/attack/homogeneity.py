@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, quasi_regions, shown_cells
+from countervail.attack._released import Released, quasi_regions, shown_cells, unmoved_cells
 from countervail.attack.base import Knowledge, ReleaseAttack
 from countervail.core.arrays import Ints
 from countervail.core.table import Table
@@ -53,15 +53,18 @@ class Homogeneity(ReleaseAttack):
         return quasi_regions(release).count(register)
 
     def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
-        """The value that every matching explanation or row shows, where there is one."""
+        """The value that every matching explanation or row shows, where there is one; an asker's own is none."""
         secret, cells = list(known.secret), shown_cells(release)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=secret, dtype=object)
         shown = cells.reindex(columns=secret).astype(object)
         if len(shown):
             inside = quasi_regions(release).covers(known.targets)
             for name in (n for n in secret if n in cells.columns):
-                codes, kinds = pd.factorize(shown[name], use_na_sentinel=False)
-                votes = np.stack([inside[codes == c].any(axis=0) for c in range(len(kinds))])
+                said = ~unmoved_cells(release, [name])[:, 0]
+                if not said.any():
+                    continue
+                codes, kinds = pd.factorize(shown[name][said], use_na_sentinel=False)
+                votes = np.stack([inside[said][codes == c].any(axis=0) for c in range(len(kinds))])
                 one = np.flatnonzero(votes.sum(axis=0) == 1)
                 guesses.loc[one, name] = np.asarray(kinds, dtype=object)[votes[:, one].argmax(axis=0)]
         return guesses

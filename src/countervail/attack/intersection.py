@@ -34,7 +34,8 @@ class Intersection(OracleAttack):
     -----
     *Threat model*: a register of quasi-identifiers, and as many questions as one likes. The released private attributes
     serve as a pseudonym: answers to one query that share them are taken to speak of one person. Where their regions
-    have nobody in common they do not, and each stands for itself.
+    have nobody in common they do not, and each stands for itself. Where answers move only some features towards a
+    neighbour, the attack is told the whole neighbour behind each.
     """
 
     name: ClassVar[str] = "intersection"
@@ -49,7 +50,7 @@ class Intersection(OracleAttack):
         register = table.select("quasi")
         seen: dict[str, tuple[list[Bools], list[Bools]]] = {}
         for place, oracle in enumerate((first, second)):
-            for _, pseudonym, people in _answers(oracle.explain(queries).without_audit(), register):
+            for _, pseudonym, people in _answers(_told(oracle, queries), register):
                 seen.setdefault(pseudonym, ([], []))[place].append(people)
         pairs = [(a, b) for one, other in seen.values() for a in one for b in other if (a & b).any()]
         sizes = np.array([int((a & b).sum()) for a, b in pairs], dtype=np.int64)
@@ -63,7 +64,7 @@ class Intersection(OracleAttack):
         seen: dict[tuple[int, str], list[Bools]] = {}
         for _ in range(self.repeats):
             for group in (queries, self._nearly(queries)):
-                for query, pseudonym, people in _answers(oracle.explain(group).without_audit(), register):
+                for query, pseudonym, people in _answers(_told(oracle, group), register):
                     seen.setdefault((query, pseudonym), []).append(people)
         return np.array([size for sets in seen.values() for size in _left(sets)], dtype=np.int64)
 
@@ -73,10 +74,15 @@ class Intersection(OracleAttack):
         return queries.assign(**{n: queries[n] * (1 + 1e-6) for n in numeric[:1]})
 
 
+def _told(oracle: Explains, queries: pd.DataFrame) -> Explanations:
+    told: Explanations = getattr(oracle, "disclosed", oracle.explain)(queries)
+    return told.without_audit()
+
+
 def _answers(e: Explanations, register: pd.DataFrame) -> Iterator[tuple[int, str, Bools]]:
-    """Query, released private values and matching people of each answer."""
+    """Query, released private values (none that is the asker's own) and matching people of each answer."""
     private = [n for n in e.counterfactuals.columns if n not in register.columns]
-    shown = e.counterfactuals.loc[e.found, private].astype(object)
+    shown = e.counterfactuals[private].astype(object).mask(e.unmoved(private), "its own")[e.found]
     inside = e.regions.covers(register)
     asked = np.arange(len(e)) if e.query is None else e.query
     for people, query, cells in zip(inside, asked[e.found], shown.itertuples(index=False)):

@@ -48,7 +48,8 @@ class Inversion(OracleAttack):
     *Threat model*: a register of the quasi-identifiers of everybody in the table, the model, our code with its
     settings, and many questions. Three parts: (1) each person of a region is put in the counterfactual's place and the
     search is rerun; (2) whoever the model refuses with the released private values is out; (3) over many questions,
-    whoever would have been nearer, or farther, than what was answered is out.
+    whoever would have been nearer, or farther, than what was answered is out. Where answers move only some features
+    towards a neighbour, the attack is told the whole neighbour behind each.
     """
 
     name: ClassVar[str] = "inversion"
@@ -76,7 +77,8 @@ class Inversion(OracleAttack):
 
     def left(self, oracle: Invertible, queries: pd.DataFrame, table: Table) -> dict[str, Any]:
         """People left of each explanation: nominally, and after each part in turn; with `runs`, the posterior too."""
-        records = _records(oracle.explain(queries).without_audit(), table)
+        told = getattr(oracle, "disclosed", oracle.explain)
+        records = _records(told(queries).without_audit(), table)
         register = table.select("quasi")
         if not len(records.cells):
             nothing = np.zeros(0, dtype=np.int64)
@@ -95,7 +97,7 @@ class Inversion(OracleAttack):
         alive &= oracle.accepts(suspects)
         out["model"] = np.bincount(record[alive], minlength=len(regions))
         away = oracle.distance(queries, suspects, [regions[r] for r in record])
-        alive = _bisect(away, record, alive, records.answered)
+        alive = _bisect(away, record, alive, records.answered, getattr(oracle, "looks_at", 1))
         out["bisectors"] = np.bincount(record[alive], minlength=len(regions))
         return {stage: figures[records.of] for stage, figures in out.items()}
 
@@ -123,10 +125,12 @@ class Inversion(OracleAttack):
 
 
 def _records(e: Explanations, table: Table) -> ReleasedRecords:
-    """The distinct answers; one whose note says that a nearer one was passed over tells nothing about distance."""
-    found = np.flatnonzero(e.found)
+    """The distinct answers; one whose note says that a nearer one was passed over tells nothing about distance, nor
+    does a query's second answer."""
+    assert e.query is not None
+    found, asked = np.flatnonzero(e.found), e.query
     seen: dict[str, int] = {}
-    first, of, answered = [], [], np.full(len(e), -1, dtype=np.int64)
+    first, of, answered = [], [], np.full(int(asked.max(initial=-1)) + 1, -1, dtype=np.int64)
     shown = e.counterfactuals.loc[e.found].astype(object)
     for place, (row, cells) in enumerate(zip(found, shown.itertuples(index=False))):
         key = "|".join(map(cell_text, cells))
@@ -135,7 +139,8 @@ def _records(e: Explanations, table: Table) -> ReleasedRecords:
             first.append(place)
         of.append(seen[key])
         passed_over = e.notes is not None and "Nearer" in e.notes[row]
-        answered[row] = -1 if passed_over else seen[key]
+        if not passed_over and (row == 0 or asked[row - 1] != asked[row]):
+            answered[asked[row]] = seen[key]
     rows, owners = np.array(first, dtype=np.int64), np.array(of, dtype=np.int64)
     return ReleasedRecords(shown.iloc[first].reset_index(drop=True), e, rows, owners, answered)
 
@@ -147,11 +152,12 @@ def _suspects(cells: pd.DataFrame, people: pd.DataFrame, table: Table) -> pd.Dat
     return pd.DataFrame({n: pd.Series(columns[n]).astype(table.frame[n].dtype) for n in names})
 
 
-def _bisect(away: Floats, record: Ints, alive: Bools, answered: Ints) -> Bools:
+def _bisect(away: Floats, record: Ints, alive: Bools, answered: Ints, within: int = 1) -> Bools:
     """Drop suspects that the answers contradict, until nothing changes.
 
     A suspect of record A is out if A would have beaten the answer given, or if some other record surely beats A where A
-    was the answer, whoever of their remaining suspects owns them.
+    was the answer, whoever of their remaining suspects owns them. Where an answer is one of the nearest `within`, that
+    many others must beat A, and beating the answer proves nothing.
     """
     starts = np.flatnonzero(np.r_[True, record[1:] != record[:-1]])
     asked = np.flatnonzero(answered >= 0)
@@ -165,9 +171,10 @@ def _bisect(away: Floats, record: Ints, alive: Bools, answered: Ints) -> Bools:
         best_given = least[own]
         most_others = most.copy()
         most_others[own] = np.inf
-        sure_rival = most_others.min(axis=1)
+        rivals = np.sort(most_others, axis=1)
+        sure_rival = rivals[:, within - 1] if within <= rivals.shape[1] else np.full(len(rivals), np.inf)
         mine = record[None, :] == given[:, None]
-        too_near = ~mine & (away < best_given[:, None] - 1e-9)
+        too_near = ~mine & (away < best_given[:, None] - 1e-9) & (within == 1)
         too_far = mine & (away > sure_rival[:, None] + 1e-9)
         gone = alive & (too_near | too_far).any(axis=0)
         if not gone.any():

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, quasi_regions, shown_cells
-from countervail.attack.base import Knowledge, ReleaseAttack
+from countervail.attack._released import Released, quasi_regions, shown_cells, unmoved_cells
+from countervail.attack.base import UNSAID, Knowledge, ReleaseAttack
 from countervail.core.arrays import Ints
 from countervail.core.errors import bad_parameter
 from countervail.core.table import Table
@@ -31,6 +31,7 @@ class Linkage(ReleaseAttack):
     -----
     *Threat model*: a register of quasi-identifiers and the explanations. An explanation whose quasi-identifiers match
     exactly one person of the register is taken for that person's record. Success: every private attribute is right.
+    Values that are the asker's own neither match nor are guessed; what is said of the rest must be right.
 
     References
     ----------
@@ -84,6 +85,8 @@ class Linkage(ReleaseAttack):
         cells = shown_cells(release)
         private = list(known.secret) or [n for n in cells.columns if n not in known.targets.columns]
         shown = cells.reindex(columns=private).astype(object)
+        for name in (n for n in private if n in cells.columns):
+            shown.loc[unmoved_cells(release, [name])[:, 0], name] = UNSAID
         alone = np.flatnonzero(self.sizes(release, known.register) == 1)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=private, dtype=object)
         if len(alone):

@@ -135,8 +135,11 @@ def single_values(sets: Regions, fits: Bools, name: str, known: Knowledge) -> An
 
 def possible(sets: Regions, name: str, values: Any) -> Bools | None:
     """Released row x value: which values a row can have; None when the column was not released."""
-    axis = next((a for a in sets.axes if a.name == name), None)
-    return None if axis is None else axis.covers(pd.Series(values, dtype=None if values else object))
+    place = next((j for j, a in enumerate(sets.axes) if a.name == name), None)
+    if place is None:
+        return None
+    can = sets.axes[place].covers(pd.Series(values, dtype=None if values else object))
+    return can if sets.free is None else can | sets.free[:, place, None]
 
 
 def fitting(sets: Regions, kinds: pd.DataFrame) -> Bools:

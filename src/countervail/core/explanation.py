@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
@@ -32,7 +32,10 @@ STATUS_TEXT: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One answer: the factual row, the cells of the counterfactual, and the decision they lead to."""
+    """One answer: the factual row, the cells of the counterfactual, and the decision they lead to.
+
+    `own` names the cells that are the asker's own values, unmoved: they say nothing about anybody else.
+    """
 
     factual: Mapping[str, Any]
     cells: Mapping[str, Any]
@@ -42,6 +45,7 @@ class Explanation:
     schema: Schema
     note: str = ""
     pureness: float | None = None
+    own: frozenset[str] = frozenset()
 
     @property
     def found(self) -> bool:
@@ -53,7 +57,7 @@ class Explanation:
         """The cells that the factual row does not lie in."""
         if not self.found:
             return {}
-        return {n: c for n, c in self.cells.items() if not fits(self.factual[n], c)}
+        return {n: c for n, c in self.cells.items() if n not in self.own and not fits(self.factual[n], c)}
 
     @property
     def sentence(self) -> str:
@@ -80,8 +84,9 @@ class Explanations:
     """Answers in the order of the queries; all that the asker sees.
 
     `factuals` and `counterfactuals` run row by row together. With several counterfactuals per query, `query` says
-    which query each row answers. The training table is held for the measures while the process lives; it is not part
-    of repr, JSON or pickle.
+    which query each row answers. `own` (row x column) says which cells are the asker's own values, unmoved: they count
+    for nothing where people are counted. The training table is held for the measures while the process lives; it is not
+    part of repr, JSON or pickle.
     """
 
     factuals: pd.DataFrame
@@ -97,6 +102,7 @@ class Explanations:
     notes: tuple[str, ...] | None = None
     pureness: NDArray[np.float64] | None = None
     scores: pd.DataFrame | None = None
+    own: NDArray[np.bool_] | None = None
     audit: Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +126,7 @@ class Explanations:
             self.schema,
             self.notes[i] if self.notes is not None else "",
             float(self.pureness[i]) if self.pureness is not None and self.status.iloc[i] == "found" else None,
+            frozenset() if self.own is None else frozenset(n for n, own in zip(cells, self.own[i]) if own),
         )
 
     def __iter__(self) -> Iterator[Explanation]:
@@ -136,12 +143,23 @@ class Explanations:
 
     @property
     def regions(self) -> Regions:
-        """The quasi-identifiers of the counterfactuals found (of all features when none is declared)."""
+        """The quasi-identifiers of the counterfactuals found (of all features when none is declared).
+
+        Where a cell is the asker's own, the counterfactual's owner may have any value.
+        """
         names = self.schema.names("quasi") or self.schema.features
         shown = self.counterfactuals.loc[self.found, names]
         if shown.empty:
             return Regions((), 0)
-        return Regions.from_cells(shown.astype(object).to_dict("records"), self.schema)  # type: ignore[arg-type]
+        cells = Regions.from_cells(shown.astype(object).to_dict("records"), self.schema)  # type: ignore[arg-type]
+        return cells if self.own is None else replace(cells, free=self.unmoved(names)[self.found])
+
+    def unmoved(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Row x column: which cells are the asker's own."""
+        columns = list(self.counterfactuals.columns)
+        if self.own is None:
+            return np.zeros((len(self), len(names)), dtype=bool)
+        return self.own[:, [columns.index(n) for n in names]]
 
     def training_table(self, table: Table | None = None) -> Table:
         """The table that the measures need: the one given, or the one still held in this process."""
@@ -181,6 +199,7 @@ class Explanations:
                 "notes": None if self.notes is None else list(self.notes),
                 "pureness": None if self.pureness is None else plain_value(self.pureness),
                 "scores": None if self.scores is None else frame_to_json(self.scores),
+                "own": None if self.own is None else plain_value(self.own),
                 "sentences": [e.sentence for e in self],
             },
             default=str,
@@ -209,6 +228,7 @@ class Explanations:
                 None if data["notes"] is None else texts(data["notes"]),
                 None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
                 None if data["scores"] is None else frame_from_json(data["scores"]),
+                _flags(data.get("own")),
             )
             made._check_together()
         return made
@@ -218,6 +238,7 @@ class Explanations:
         parts = (self.counterfactuals, self.status, self.before, self.after, self.query, self.notes, self.scores)
         need(all(part is None or len(part) == len(self) for part in parts))
         need(self.pureness is None or self.pureness.shape == (len(self),))
+        need(self.own is None or self.own.shape == self.counterfactuals.shape)
         need(set(self.status) <= set(STATUS_TEXT))
         shown = set(self.counterfactuals.columns)
         need(shown <= set(self.factuals.columns) and shown <= set(self.schema.names()))
@@ -246,6 +267,12 @@ class Explanations:
 def _labels(data: Any) -> pd.Series:
     need(isinstance(data, list) and all(is_scalar(v) for v in data))
     return pd.Series(data, dtype=object)
+
+
+def _flags(data: Any) -> NDArray[np.bool_] | None:
+    need(data is None or (isinstance(data, list) and all(isinstance(row, list) for row in data)))
+    need(data is None or all(isinstance(flag, bool) for row in data for flag in row))
+    return None if data is None else np.array(data, dtype=bool)
 
 
 def _item(value: Any) -> Any:

@@ -184,10 +184,11 @@ class Region:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Regions:
-    """Many regions over the same columns, stored column by column."""
+    """Many regions over the same columns, stored column by column; where `free` (region x column), any value fits."""
 
     axes: tuple[Axis, ...]
     size: int
+    free: Bools | None = None
 
     @classmethod
     def around(cls, codings: Sequence[Coding], low: Matrix, high: Matrix, members: Mapping[str, Bools]) -> Self:
@@ -233,9 +234,11 @@ class Regions:
         if isinstance(i, (int, np.integer)):
             if not -self.size <= i < self.size:
                 raise IndexError(i)
-            return Region({a.name: a.cell(int(i) % self.size) for a in self.axes})
+            said = self.axes if self.free is None else [a for a, any_ in zip(self.axes, self.free[i]) if not any_]
+            return Region({a.name: a.cell(int(i) % self.size) for a in said})
         rows = np.arange(self.size)[i]
-        return replace(self, axes=tuple(a.take(rows) for a in self.axes), size=len(rows))
+        free = None if self.free is None else self.free[rows]
+        return replace(self, axes=tuple(a.take(rows) for a in self.axes), size=len(rows), free=free)
 
     def __iter__(self) -> Iterator[Region]:
         return (self[i] for i in range(self.size))
@@ -244,9 +247,10 @@ class Regions:
         """Region x row: which rows lie inside; columns the rows lack are not asked about."""
         frame = to_pandas(rows, "Regions.covers", "rows")
         inside = np.ones((self.size, len(frame)), dtype=bool)
-        for axis in self.axes:
+        for j, axis in enumerate(self.axes):
             if axis.name in frame.columns:
-                inside &= axis.covers(frame[axis.name])
+                fits = axis.covers(frame[axis.name])
+                inside &= fits if self.free is None else fits | self.free[:, j, None]
         return inside
 
     def count(self, rows: Any) -> NDArray[np.int64]:

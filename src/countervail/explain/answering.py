@@ -19,6 +19,8 @@ from countervail.core.schema import Schema
 from countervail.core.table import Table
 from countervail.model.decision import Decision, as_labels
 
+_EXTRA = ("scores", "pureness", "notes", "shown", "own", "behind")  # what answers may come with
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Queries:
@@ -59,7 +61,8 @@ class Answers:
     """The row that answers each query, and the decision about it (-1: there is no row).
 
     `found` says which rows lead to a wanted decision; noise may have undone the others. `shown` are the cells as
-    people see them, where these are not the row's own values.
+    people see them, where these are not the row's own values. `own` (row x feature): values that are still the
+    asker's; `behind`: the number of the neighbour that the others were taken from, for attacks on the search itself.
     """
 
     cells: Matrix
@@ -69,6 +72,8 @@ class Answers:
     pureness: Floats | None = None
     notes: Sequence[str] | None = None
     shown: pd.DataFrame | None = None
+    own: Bools | None = None
+    behind: Ints | None = None
 
     @classmethod
     def nothing(cls, cells: Matrix) -> Answers:
@@ -85,7 +90,7 @@ class Answers:
         """With the answers of some of the queries in their places."""
         cells, after, found = self.cells.copy(), self.after.copy(), self.found.copy()
         cells[at], after[at], found[at] = part.cells, part.after, part.found
-        extra = {name: getattr(part, name) for name in ("scores", "pureness", "notes", "shown")}
+        extra = {name: getattr(part, name) for name in _EXTRA}
         placed = {name: _place(at, [v], len(cells)) for name, v in extra.items() if v is not None}
         return Answers(cells, after, found, **placed)
 
@@ -168,7 +173,7 @@ def join_answers(parts: Sequence[Answers]) -> Answers:
     ends = np.cumsum([len(p.cells) for p in parts])
     places = [np.arange(end - len(p.cells), end) for end, p in zip(ends, parts)]
     extra: dict[str, Any] = {}
-    for name in ("scores", "pureness", "notes", "shown"):
+    for name in _EXTRA:
         held = [(at, getattr(p, name)) for at, p in zip(places, parts) if getattr(p, name) is not None]
         if held:
             extra[name] = _place(np.concatenate([at for at, _ in held]), [v for _, v in held], len(cells))
@@ -181,7 +186,8 @@ def _place(at: Ints, values: list[Any], n: int) -> Any:
         whole = pd.concat(values, ignore_index=True)
         return whole if len(at) == n else widened(whole).set_axis(at).reindex(range(n))
     if isinstance(values[0], np.ndarray):
-        out = np.full((n, *values[0].shape[1:]), np.nan)
+        blank = {"b": False, "i": -1}.get(values[0].dtype.kind, np.nan)
+        out = np.full((n, *values[0].shape[1:]), blank, dtype=values[0].dtype)
         out[at] = np.concatenate(values)
         return out
     words = dict(zip(at.tolist(), [note for part in values for note in part]))
@@ -209,8 +215,10 @@ def explanations(
     stands = answers.given | (np.arange(len(answers.given)) % n == 0)
     query = np.repeat(np.arange(len(asked)), n)[stands]
     given, found = answers.given[stands], answers.found[stands]
-    cells = answers.shown if answers.shown is not None else asked.encoder.decode(answers.cells[stands])
-    notes = answers.notes if not undone else [undone if bad else "" for bad in given & ~found]
+    cells = asked.encoder.decode(answers.cells[stands]) if answers.shown is None else _standing(answers.shown, stands)
+    notes = None if answers.notes is None else [note for note, stays in zip(answers.notes, stands) if stays]
+    if undone:
+        notes = [undone if bad else "" for bad in given & ~found]
     status = np.where(found, "found", np.where(asked.already[query], "already_favourable", "no_counterfactual"))
     return Explanations(
         asked.frame.iloc[query].reset_index(drop=True),
@@ -224,10 +232,15 @@ def explanations(
         caveats,
         query=query,
         notes=None if notes is None else tuple(notes),
-        pureness=answers.pureness,
+        pureness=None if answers.pureness is None else answers.pureness[stands],
+        own=None if answers.own is None else answers.own[stands],
         scores=_score_frame(answers.scores, stands, decision) if scored and decision.has_scores else None,
         audit=audit,
     )
+
+
+def _standing(shown: pd.DataFrame, stands: Bools) -> pd.DataFrame:
+    return shown if stands.all() else shown[stands].reset_index(drop=True)
 
 
 def _score_frame(scores: Floats | None, stands: Bools, decision: Decision) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Matrix
-from countervail.core.encode import Encoder
+from countervail.core.encode import Encoder, conform_rows
 from countervail.core.explanation import Explanations
 from countervail.core.loss import region_values
 from countervail.core.table import Table
@@ -19,6 +19,8 @@ class Combinations:
         self._e, self._table = e, table
         self._names = table.schema.features
         self.encoder = Encoder.fit(table)
+        if e.own is not None and e.found.any():  # an asker's own value may be one that the table never had
+            self.encoder = self.encoder.extended(conform_rows(e.factuals[e.found], table, "measure"))[0]
         self._options: dict[int, list[Matrix]] = {}
 
     def options(self, i: int) -> list[Matrix]:

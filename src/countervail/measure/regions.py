@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,8 +28,9 @@ def degree_of_privacy(e: Explanations, *, table: Table | None = None) -> Floats:
 
 
 def ncp(e: Explanations, *, weights: Mapping[str, float] | None = None, table: Table | None = None) -> Floats:
-    """Normalised certainty penalty of each explanation; NaN where there is none."""
-    return _spread(e, loss.ncp(e.regions, e.training_table(table), weights))
+    """Normalised certainty penalty of each explanation, 0 for what did not move; NaN where there is none."""
+    shown = replace(e.regions, free=None)  # the asker's own value is a point
+    return _spread(e, loss.ncp(shown, e.training_table(table), weights))
 
 
 def pureness(

@@ -188,7 +188,8 @@ def check_pickle_and_json_round_trip(e: Explainer) -> None:
 
 def check_table_does_not_travel(e: Explainer) -> None:
     """The training table stays in the process."""
-    answers = _answers(e)
+    table = small_table()
+    answers = _answers(e, table)
     assert answers.audit is not None
     assert pickle.loads(pickle.dumps(answers)).audit is None
     assert Explanations.from_json(answers.to_json()).audit is None

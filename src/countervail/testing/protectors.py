@@ -202,7 +202,8 @@ def check_pickle_and_json_round_trip(p: TableProtector) -> None:
 
 def check_table_does_not_travel(p: TableProtector) -> None:
     """The original table stays in the process."""
-    release = _release(p)
+    table = small_table()
+    release = _release(p, table)
     assert release.audit is not None
     assert pickle.loads(pickle.dumps(release)).audit is None
     assert Release.from_json(release.to_json()).audit is None

@@ -235,8 +235,8 @@ def test_diversity_is_met_by_merging(name, value):
 def test_homogeneity_falls_when_values_differ():
     table, queries = people(2, 200), people(3, 400)
     table = cv.Table(table.frame.assign(ill=np.where(table.frame["city"] == "a", "yes", "no")), table.schema)
-    plain = cv.CFK(k=5).fit(table, model).explain(queries)
-    diverse = cv.CFK(k=5, l=2, sensitive="ill").fit(table, model).explain(queries)
+    plain = cv.CFK(k=5, reward="none").fit(table, model).explain(queries)
+    diverse = cv.CFK(k=5, reward="none", l=2, sensitive="ill").fit(table, model).explain(queries)
     attack = cv.attack.Homogeneity()
     assert (
         attack.run(plain, table, people(4, 100)).members.value

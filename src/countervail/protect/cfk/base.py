@@ -16,7 +16,7 @@ from countervail.core.region import Region
 from countervail.core.schema import Schema
 from countervail.explain.answering import Answers, Queries
 from countervail.explain.base import Explainer
-from countervail.explain.nice import NICE
+from countervail.explain.nice import NICE, Reward
 from countervail.model.decision import Decision
 from countervail.protect.cfk.roster import Roster
 
@@ -39,6 +39,8 @@ class SearchSettings:
     sensitive: str | None = None
     previous: Roster | None = None
     grouping: Literal["clusters", "mondrian"] = "clusters"
+    reward: Reward = "none"
+    n: int = 1
 
     def native(self) -> Any:
         """A fresh explainer whose counterfactuals are training rows, aimed where this search aims."""
@@ -63,6 +65,15 @@ class FittedSearch(Protocol):
 
     def answer(self, asked: Queries) -> Answers:
         """Answers to a batch of queries."""
+        ...
+
+    def whole(self, answers: Answers) -> Answers:
+        """The neighbour behind each answer, all of it."""
+        ...
+
+    @property
+    def looks_at(self) -> int:
+        """Of how many nearest neighbours an answer may be taken."""
         ...
 
     def accepts(self, rows: Matrix) -> Bools:

@@ -143,8 +143,20 @@ class Candidates:
         quasi = np.isin(np.arange(self.private.shape[1]), self.quasi)
         self._own = ~quasi[self.heom.measured], ~quasi[~self.heom.measured]
 
-    def judge(self, decide: Decide, wanted: Bools, members: Members, cell_budget: int, min_pureness: float) -> None:
-        """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough."""
+    def judge(
+        self,
+        decide: Decide,
+        wanted: Bools,
+        members: Members,
+        cell_budget: int,
+        min_pureness: float,
+        *,
+        whole: bool = True,
+    ) -> None:
+        """Keep the candidates that every member's quasi-identifiers lead to the desired decision, and purely enough.
+
+        Without `whole`, nobody is shown a whole region, and how pure it is does not matter.
+        """
         kept, after = np.arange(len(self.group)), np.full(len(self.group), -1, dtype=np.int64)
         most = max((len(t) for t in members.tuples.values()), default=0)
         for place in range(most):  # one member after the other: most candidates fall with the first
@@ -159,7 +171,9 @@ class Candidates:
             good = np.ones(len(kept), dtype=bool)
             good[has] = wanted[said]
             kept = kept[good]
-        pureness, sampled = self._pureness(decide, wanted, kept, cell_budget)
+        pureness, sampled = np.ones(len(kept)), np.zeros(len(kept), dtype=bool)
+        if whole:
+            pureness, sampled = self._pureness(decide, wanted, kept, cell_budget)
         fit = pureness >= min_pureness
         self.keep(kept[fit], pureness[fit], sampled[fit], after[kept][fit])
 

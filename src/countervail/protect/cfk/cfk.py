@@ -21,8 +21,9 @@ from countervail.core.protocols import Progress
 from countervail.core.region import Region
 from countervail.core.release import provenance, without_traces
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Aim, explanations
+from countervail.explain.answering import Aim, Answers, Queries, explanations
 from countervail.explain.base import Explainer, check_table
+from countervail.explain.nice import REWARDS, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, verify_unchanged
 from countervail.protect._recorded import partition_digest
@@ -41,6 +42,7 @@ SEARCHES: dict[str, type[GroupSearch | ExactSearch | GraspSearch]] = {
     "exact": ExactSearch,
     "grasp": GraspSearch,
 }
+_OWN = "What did not move is the asker's own: an answer holds her facts and is for her alone."
 
 
 class RegionProtector(WithoutRows, ExplanationProtector):
@@ -48,6 +50,7 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
     target: Any
     gives_regions: ClassVar[bool] = True
+    _several: int = 1  # answers per query
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
@@ -66,17 +69,33 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+        return self._explained(*self._answered(rows, progress))
+
+    def disclosed(self, rows: Rows) -> Explanations:
+        """The whole neighbours behind the answers: more than is handed out, and covered by the promise as well."""
+        asked, answers = self._answered(rows)
+        return self._explained(asked, self.search_.whole(answers))
+
+    @property
+    def looks_at(self) -> int:
+        """Of how many nearest neighbours an answer may be taken."""
+        return self.search_.looks_at
+
+    def _answered(self, rows: Rows, progress: Progress | None = None) -> tuple[Queries, Answers]:
         verify_unchanged(self)
-        search = self.search_
-        aim = Aim(search.decision_, self.target, search.schema_, self._owner)
-        asked, answers = aim.answer(*self._coded(rows), search.answer, batch=_BATCH, progress=progress)
-        made = provenance("protector", self) | {"schema": self.origin_}
+        aim = Aim(self.search_.decision_, self.target, self.search_.schema_, self._owner)
+        return aim.answer(*self._coded(rows), self.search_.answer, batch=_BATCH, n=self._several, progress=progress)
+
+    def _explained(self, asked: Queries, answers: Answers) -> Explanations:
+        """Answers as they leave."""
+        search, made = self.search_, provenance("protector", self) | {"schema": self.origin_}
         audit = live_table(self)
         found = explanations(asked, answers, search.decision_, search.schema_, self.guarantee(), made, audit=audit)
         # Frames and schema tell of nothing but the cells that they hold.
         cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
         shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
-        return replace(found, factuals=queries, counterfactuals=cells, schema=shown)
+        caveats = (*found.caveats, _OWN) if found.own is not None else found.caveats
+        return replace(found, factuals=queries, counterfactuals=cells, schema=shown, caveats=caveats)
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
         """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
@@ -168,6 +187,7 @@ class CFK(Savable, RegionProtector):
         k: int = 10,
         *,
         search: SearchName | GroupSearch | ExactSearch | GraspSearch = "groups",
+        reward: Reward = "sparsity",
         weights: Mapping[str, float] | None = None,
         explainer: Explainer | None = None,
         target: Any = "favourable",
@@ -182,6 +202,7 @@ class CFK(Savable, RegionProtector):
     ) -> None:
         self.k = k
         self.search = search
+        self.reward = reward
         self.weights = weights
         self.explainer = explainer
         self.target = target
@@ -220,6 +241,12 @@ class CFK(Savable, RegionProtector):
     def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
         found = super().explain(rows, progress=progress)
+        self._record()
+        return found
+
+    def disclosed(self, rows: Rows) -> Explanations:
+        """The whole neighbours behind the answers: more than is handed out, and covered by the promise as well."""
+        found = super().disclosed(rows)
         self._record()
         return found
 
@@ -297,6 +324,7 @@ class CFK(Savable, RegionProtector):
             self.sensitive,
             self.previous,
             self.grouping,
+            self.reward,
         )
 
     def _check_parameters(self) -> None:
@@ -305,6 +333,8 @@ class CFK(Savable, RegionProtector):
         if not isinstance(self.search, kinds) and (not isinstance(self.search, str) or self.search not in SEARCHES):
             must = f"one of {tuple(SEARCHES)}, or one of {[kind.__name__ for kind in kinds]}"
             raise bad_parameter("CFK", "search", must, self.search)
+        if self.reward not in REWARDS:
+            raise bad_parameter("CFK", "reward", f"one of {REWARDS}", self.reward)
         if self.grouping not in ("clusters", "mondrian"):
             raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
         if self.ledger is not None:

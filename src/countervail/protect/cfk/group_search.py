@@ -25,6 +25,10 @@ from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.candidates import Candidates, Members
 from countervail.protect.cfk.group_table import GroupTable, measure_reach
 from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.offers import Offers
+from countervail.protect.cfk.moves.search import CANDIDATES, WAVES, MoveSearch, shown_cells
+from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.roster import Roster
 from countervail.protect.cfk.space import Space
 
@@ -61,15 +65,32 @@ class GroupSearch(WithoutRows, BaseEstimator):
         self._settle(model)
         made, inside = self.sealed_, group >= 0
         members = Members.of(made, made.encoder.encode(clean.features[inside]), group[inside])
-        self.candidates_.judge(self._decide, self.desired_, members, self.cell_budget, settings.min_pureness)
+        whole = settings.reward == "none"
+        self.candidates_.judge(
+            self._decide, self.desired_, members, self.cell_budget, settings.min_pureness, whole=whole
+        )
+        self.moves_ = None if whole else self._move_search()
         self._remember(table, group_of=group)
         return self
 
     def answer(self, asked: Queries) -> Answers:
-        """The nearest candidate of each query, behind its group's region."""
-        near = self.candidates_.nearest(asked.x)
+        """The fewest moves towards a near candidate; without a reward, the nearest one behind its group's region."""
+        if self.settings_.reward != "none":
+            return self._moved(asked)
+        return self._whole(Answers.nothing(asked.x), self.candidates_.nearest(asked.x))
+
+    def whole(self, answers: Answers) -> Answers:
+        """The candidate behind each answer, all of it."""
+        return answers if answers.behind is None else self._whole(Answers.nothing(answers.cells), answers.behind)
+
+    @property
+    def looks_at(self) -> int:
+        """Of how many nearest candidates an answer may be taken."""
+        return 1 if self.settings_.reward == "none" else CANDIDATES * WAVES
+
+    def _whole(self, nothing: Answers, near: Ints) -> Answers:
+        """Candidates (-1: none) behind their groups' regions."""
         at, chosen = np.flatnonzero(near >= 0), near[near >= 0]
-        nothing = Answers.nothing(asked.x)
         if not len(at):
             return nothing
         rows = self.candidates_.private[chosen]
@@ -78,6 +99,51 @@ class GroupSearch(WithoutRows, BaseEstimator):
         notes = [SAMPLED if drawn else "" for drawn in self.candidates_.sampled[chosen]]
         after, pureness = self.candidates_.after[chosen], self.candidates_.pureness[chosen]
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
+        return nothing.filled(at, part)
+
+    def _move_search(self) -> MoveSearch | None:
+        """The search among the moves that the sealed table offers, if it offers any."""
+        if not len(self.candidates_.group):
+            return None
+        settings, weights = self.settings_, REWARDS[self.settings_.reward]
+        allowed = Allowed(None, len(self.encoder_.names))
+        return MoveSearch(self._offers(), allowed, weights, self.cell_budget, settings.min_pureness)
+
+    def _offers(self) -> Offers:
+        """The candidates, and the sealed table as a whole: distinct pairs of a group and a private vector."""
+        made, judged = self.sealed_, self.candidates_
+        every = Candidates(made)
+        register = [made.register.get(axis.name, np.zeros(0)) for axis in made.sealed.regions.axes]
+        return Offers.of(
+            made.encoder,
+            judged.heom,
+            made.sealed.regions,
+            list(made.reach.T),
+            register,
+            (judged.group, judged.private),
+            (every.group, every.private),
+        )
+
+    def _moved(self, asked: Queries) -> Answers:
+        """The answers of the search among moves, several rows for each query if several are wanted."""
+        n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
+        if self.moves_ is None:
+            return nothing
+        model = AskedModel(self.decision_, self.desired_, asked.encoder)
+        found = self.moves_.find(model, asked.encoder, asked.x, n)
+        candidate, moved, rows, share, drawn = (
+            np.stack([getattr(f, name) for f in found], axis=1).reshape(len(nothing.cells), -1)
+            for name in ("candidate", "moved", "rows", "share", "drawn")
+        )
+        at = np.flatnonzero(candidate[:, 0] >= 0)
+        if not len(at):
+            return nothing
+        regions = self.sealed_.sealed.regions[self.candidates_.group[candidate[at, 0]]]
+        shown = shown_cells(asked.encoder, rows[at], moved[at], regions)
+        after = self.decision_.decide(asked.encoder.decode(rows[at]))
+        notes = [SAMPLED if sampled else "" for sampled in drawn[at, 0]]
+        yes, behind = np.ones(len(at), dtype=bool), candidate[at, 0]
+        part = Answers(rows[at], after, yes, None, share[at, 0], notes, shown, ~moved[at], behind)
         return nothing.filled(at, part)
 
     def accepts(self, rows: Matrix) -> Bools:
@@ -135,6 +201,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         need(len(kept) == len(after) == len(pureness) == len(sampled) and bool((np.diff(kept) > 0).all()))
         need(bool(((pureness >= 0) & (pureness <= 1)).all() and self.desired_[after].all()))
         judged.keep(kept, pureness, sampled, after)
+        self.moves_ = None if settings.reward == "none" else self._move_search()
         if self._sampled_decisions() != data["decisions"]:
             raise SchemaError(
                 "The model that was given decides otherwise than the one that this protector was fitted with. Give "

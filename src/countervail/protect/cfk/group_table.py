@@ -185,6 +185,9 @@ class GroupTable:
         quasi, features = schema.names("quasi"), schema.features
         private = [n for n in features if n not in quasi]
         need(sealed.regions.names == quasi and list(sealed.others.columns) == private)
+        numeric = {n for n in features if schema[n].type == "numeric"}
+        need({a.name for a in sealed.regions.axes if isinstance(a, Range)} == numeric & set(quasi))
+        need(all(holds_numbers(sealed.others[n]) for n in numeric & set(private)))
         need(set(data["kinds"]) == set(features) and all(map(is_text, data["kinds"].values())))
         numbers = [*data["scale"].values(), *(v for row in data["reach"] for v in row)]
         need(all(map(is_number, numbers)) and all(v > 0 for v in data["scale"].values()))
@@ -213,6 +216,12 @@ class GroupTable:
             dtype = pd.CategoricalDtype(values, ordered=self.kinds[column.name] == "ordered")
             lookup = pd.Categorical(lookup, dtype=dtype)
         return Coding(column, lookup.dtype, lookup, len(known) if None in held else -1)
+
+
+def holds_numbers(values: pd.Series) -> bool:
+    """Whether a column holds numbers, and one in every row."""
+    plain = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    return plain and not bool(values.isna().any())
 
 
 def kind_of(values: pd.Series) -> str:

@@ -91,6 +91,15 @@ class RegionSearch(BaseEstimator, ABC):
         part = Answers(rows[at], after, answers.found[at], None, pureness[at], [notes[a] for a in at], shown)
         return answers.filled(at, part)
 
+    def whole(self, answers: Answers) -> Answers:
+        """The neighbour behind each answer, all of it."""
+        return answers
+
+    @property
+    def looks_at(self) -> int:
+        """Of how many nearest neighbours an answer may be taken, but for what its note says."""
+        return 1
+
     def solve_rows(self, rows: Matrix, salt: int = 0) -> Solved:
         """A region around each of some rows."""
         return self.solve(self.space_.codes_of(rows), rows, salt)

@@ -1,0 +1,178 @@
+"""A batch of askers: which candidates are near them, and what each may move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.encode import Encoder
+from countervail.protect.cfk.candidates import _combinations
+from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
+from countervail.protect.cfk.moves.offers import Offers
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Moves:
+    """What askers may move: arrays are asker x candidate x feature, candidates nearest first (-1: none).
+
+    `goal` is the private value, or the value of the cell nearest to hers; `step` what the move costs: the way to the
+    goal, and how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must` (asker x
+    feature): her own value is not allowed.
+    """
+
+    offers: Offers
+    x: Matrix
+    candidate: Ints
+    may: Bools
+    goal: Floats
+    step: Floats
+    many: Ints
+    name: Ints
+    must: Bools
+
+    def points(self, query: Ints, place: Ints, moved: Bools) -> Matrix:
+        """Sets of moves with the nearest value of every moved cell."""
+        made: Matrix = put_moves(query, place, np.ascontiguousarray(moved), self.goal, self.x)
+        return made
+
+    def add_up(self, query: Ints, place: Ints, moved: Bools) -> tuple[Floats, Ints]:
+        """What sets of moves cost, and one name for each of them."""
+        summed: tuple[Floats, Ints] = add_up(query, place, np.ascontiguousarray(moved), self.step, self.name)
+        return summed
+
+    def wide(self, query: Ints, place: Ints, moved: Bools) -> Bools:
+        """Which sets of moves stand for more than one combination."""
+        return np.asarray((moved & (self.many[query, place] > 1)).any(axis=1))
+
+    def cells(self, query: int, place: int, moved: Bools, budget: int) -> tuple[Matrix, bool]:
+        """Every combination of the moved cells, or a fixed sample where there are too many."""
+        row = np.where(moved, self.goal[query, place], self.x[query])
+        wide = [c for c in self.offers.cells if moved[c.column] and self.many[query, place, c.column] > 1]
+        if not wide:
+            return row[None], False
+        g = int(self.offers.group[self.candidate[query, place]])
+        combined, drawn = _combinations([c.options[c.number[g]] for c in wide], budget)
+        out = np.repeat(row[None], len(combined), axis=0)
+        out[:, [c.column for c in wide]] = combined
+        return out, drawn
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LimitedColumn:
+    """A column that may move to some values only: which move each candidate offers, and the values of each move."""
+
+    column: int
+    number: Ints
+    values: Floats
+    starts: Ints
+    region: Ints | None  # a region with the cell of each move, where moves are cells
+
+    @classmethod
+    def of(cls, offers: Offers, j: int) -> LimitedColumn:
+        """Equal values or cells are one move."""
+        cells = next((c for c in offers.cells if c.column == j), None)
+        if cells is None:
+            values, number = np.unique(offers.private[:, j], return_inverse=True)
+            return cls(j, number.astype(np.int64), values, np.arange(len(values)), None)
+        starts = np.cumsum([0, *(len(o) for o in cells.options)])[:-1]
+        region = np.unique(cells.number, return_index=True)[1]
+        return cls(j, cells.number[offers.group], np.concatenate(cells.options), starts, region)
+
+
+class Reachable:
+    """Candidates laid out for the search, once for all askers; `allowed` says what may move at all."""
+
+    def __init__(self, offers: Offers, allowed: Allowed) -> None:
+        self.offers, self.allowed = offers, allowed
+        self.limits = [LimitedColumn.of(offers, int(j)) for j in allowed.limited]
+        self.columns = np.flatnonzero(~offers.quasi & ~allowed.fixed)
+        self.private = offers.plain(offers.private, self.columns)
+        self.scale = np.where(offers.measured, offers.scale, 0.0)[self.columns]
+        ends = np.cumsum([0, *(len(limit.starts) for limit in self.limits)])
+        slots = [limit.number + start for limit, start in zip(self.limits, ends)]
+        self.slot = np.stack(slots, axis=1) if slots else np.zeros((len(offers.group), 0), dtype=np.int64)
+
+
+class Askers:
+    """Queries in codes; what is `blocked` (asker x feature) does not move this time."""
+
+    def __init__(self, within: Reachable, encoder: Encoder, x: Matrix, blocked: Bools) -> None:
+        allowed, cells = within.allowed, within.offers.cells
+        self.within, self.x, self.must = within, x, allowed.must(encoder, x)
+        self.closed = allowed.fixed[None] | (blocked & ~self.must)
+        self.gaps = [c.gap(x[:, c.column]) for c in cells]
+        self.outside = [c.outside(x[:, c.column]) for c in cells]
+        self.offered = [self._offered(encoder, limit) for limit in within.limits]
+
+    def nearest(self, rows: Ints, n: int) -> Ints:
+        """Asker x rank: the nearest candidates that have something to offer; fixed columns count for nothing."""
+        within, allowed, columns = self.within, self.within.allowed, self.within.columns
+        gap = np.zeros((len(rows), within.offers.regions))
+        apart = np.zeros(gap.shape, dtype=bool)
+        for column, away, outside in zip(within.offers.cells, self.gaps, self.outside):
+            j = column.column
+            if not allowed.fixed[j]:
+                gap += away[rows] + column.width[None]
+            if j not in allowed.limited:
+                apart |= outside[rows] & ~self.closed[rows, j, None]
+        offered = [o[rows] for o in self.offered]
+        found: Ints = nearest_offers(
+            gap,
+            apart,
+            within.offers.plain(self.x[rows], columns),
+            ~self.closed[rows][:, columns] & ~np.isin(columns, allowed.limited)[None],
+            within.offers.group,
+            within.private,
+            within.scale,
+            np.concatenate(offered, axis=1) if offered else np.zeros((len(rows), 0), dtype=bool),
+            within.slot,
+            np.ascontiguousarray(self.must[rows][:, allowed.limited]),
+            n,
+        )
+        found[(self.must[rows] & allowed.fixed[None]).any(axis=1)] = -1
+        return found
+
+    def moves(self, rows: Ints, candidate: Ints) -> Moves:
+        """What some askers may move towards these candidates."""
+        offers, x, there = self.within.offers, self.x[rows], candidate >= 0
+        at = np.where(there, candidate, 0)
+        goal, region = offers.private[at], offers.group[at]
+        may, many = goal != x[:, None], np.ones(goal.shape, dtype=np.int64)
+        step, content = np.empty(goal.shape), goal.copy()
+        query = np.asarray(rows)[:, None]
+        for j in map(int, np.flatnonzero(~offers.quasi)):
+            step[:, :, j] = offers.between(j, x[:, j, None], goal[:, :, j])
+        for column, away, outside in zip(offers.cells, self.gaps, self.outside):
+            j = column.column
+            may[:, :, j], goal[:, :, j] = outside[query, region], column.goal(x[:, j], region)
+            step[:, :, j] = away[query, region] + column.width[region]
+            many[:, :, j], content[:, :, j] = column.sizes[region], column.number[region]
+        for limit, ok in zip(self.within.limits, self.offered):
+            may[:, :, limit.column] &= ok[query, limit.number[at]]
+        may &= there[:, :, None] & ~self.closed[rows][:, None]
+        return Moves(offers, x, candidate, may, goal, step, many, _named(content), self.must[rows])
+
+    def _offered(self, encoder: Encoder, limit: LimitedColumn) -> Bools:
+        """Query x move of a limited column: whether it is a move, and may be made with every value of its cell."""
+        j = limit.column
+        known, which = np.unique(limit.values, return_inverse=True)
+        fine = self.within.allowed.may_become(encoder, self.x, j, known)[:, which]
+        every: Bools = np.logical_and.reduceat(fine, limit.starts, axis=1)
+        if limit.region is None:
+            differs = self.x[:, j, None] != limit.values[None]
+        else:
+            place = [c.column for c in self.within.offers.cells].index(j)
+            differs = self.outside[place][:, limit.region]
+        return np.asarray(every & differs & ~self.closed[:, j, None])
+
+
+def _named(content: Floats) -> Ints:
+    """A 64-bit name of each (feature, value or cell); the sum of names stands for a set of moves."""
+    columns = np.arange(1, content.shape[-1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    z = np.ascontiguousarray(content + 0.0).view(np.uint64) + columns
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return (z ^ (z >> np.uint64(31))).view(np.int64)

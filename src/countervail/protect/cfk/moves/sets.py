@@ -1,0 +1,294 @@
+"""The fewest features that lead to the desired decision when they are moved towards a candidate.
+
+Everything here is a function of the query, the model, public constraints and the offers, i.e. post-processing of the
+k-anonymous table: private vectors permuted within groups change no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import comb
+from typing import Final
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.encode import Encoder
+from countervail.model.decision import Decision
+from countervail.protect.cfk.moves.askers import Moves
+
+_CHUNK: Final = 50_000  # rows of one model call
+_SLICE: Final = 2_000  # rows of whole cells asked about per query and round
+_BEAM: Final = 32  # best-scoring sets that are extended by one more feature
+_SETS: Final = 4_096  # sets of one size and query that are tried without scores
+_APART: Final = np.int64(0x1E3779B97F4A7C15)  # keeps the names of different queries apart
+_BLIND: Final = 3  # features of the largest sets that are tried without scores
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of the way to the answer and of its distance to the anonymised table, and features to spare for them."""
+
+    way: float
+    near: float
+    spare: int
+
+
+REWARDS: Final[dict[str, Weights]] = {
+    "sparsity": Weights(1.0, 1.0, 0),
+    "proximity": Weights(1.0, 0.0, 1),
+    "plausibility": Weights(0.5, 1.0, 1),
+}
+
+
+class AskedModel:
+    """What the model says about coded rows, asked in pieces that bound memory."""
+
+    def __init__(self, decision: Decision, desired: Bools, encoder: Encoder) -> None:
+        self._decision, self._desired, self._encoder = decision, desired, encoder
+        self.scored = decision.has_scores
+
+    def accepts(self, rows: Matrix) -> Bools:
+        """Which rows get the desired decision."""
+        parts = [self._desired[self._decision.decide(frame)] for frame in self._frames(rows)]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+
+    def scores(self, rows: Matrix) -> Floats:
+        """How strongly the model leans to the desired decision."""
+        parts = [self._decision.scores(frame)[:, self._desired].sum(axis=1) for frame in self._frames(rows)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _frames(self, rows: Matrix) -> Iterator[pd.DataFrame]:
+        return (self._encoder.decode(rows[a : a + _CHUNK]) for a in range(0, len(rows), _CHUNK))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Trials:
+    """Sets of moves: whose, towards which candidate, and which features; in the order in which ties are settled."""
+
+    query: Ints
+    place: Ints
+    moved: Bools
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def take(self, at: Ints | Bools) -> Trials:
+        """Some of them."""
+        return Trials(self.query[at], self.place[at], self.moved[at])
+
+
+Nearness = Callable[[Moves, Trials, Matrix], Floats]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Earlier:
+    """Answers that were given already (answer x query x feature, named as moves; 0: not moved).
+
+    A set that holds all moves of one of them is no other answer; with `features`, neither is one that moves the same.
+    """
+
+    names: Ints
+    features: bool = False
+
+    def fresh(self, moves: Moves, trials: Trials) -> Bools:
+        """Which sets are other answers."""
+        out = np.ones(len(trials), dtype=bool)
+        if len(self.names):
+            mine = np.where(trials.moved, moves.name[trials.query, trials.place], 0)
+            for given in self.names[:, trials.query]:
+                out &= ~((given == 0) | (given == mine)).all(axis=1)
+                if self.features:
+                    out &= ~((given != 0) == trials.moved).all(axis=1)
+        return out
+
+
+class SetSearch:
+    """The best set of moves of each asker of a batch; every model call is about all of them.
+
+    `least` is the share of combinations that must keep the decision. What is found stands in `place` (-1: nothing),
+    `moved`, `share` and `drawn` (the share was sampled).
+    """
+
+    def __init__(
+        self,
+        moves: Moves,
+        model: AskedModel,
+        weights: Weights,
+        nearness: Nearness,
+        *,
+        cell_budget: int,
+        least: Floats,
+        earlier: Earlier,
+    ) -> None:
+        self.moves, self.model, self.weights, self.nearness = moves, model, weights, nearness
+        self.cell_budget, self.least, self.earlier = cell_budget, least, earlier
+        n = len(moves.x)
+        self.key, self.size, self.place = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
+        self.moved, self.share, self.drawn = np.zeros(moves.x.shape, dtype=bool), np.full(n, np.nan), np.zeros(n, bool)
+
+    def run(self) -> SetSearch:
+        """By size; then from all moves of a candidate downwards for those whom no size served."""
+        self._by_size()
+        self._give_up()
+        return self
+
+    def _by_size(self) -> None:
+        """Sets of 0, 1, 2, ... features beyond those that must move, until a pure one is found (and `spare` more)."""
+        exhaustive = 1 if self.model.scored else _BLIND
+        last = Trials(np.zeros(0, np.int64), np.zeros(0, np.int64), self.moved[:0])
+        for size in range(self.moves.x.shape[1] + 1):
+            todo = (self.size < 0) | (size <= self.size + self.weights.spare)
+            if size <= exhaustive:
+                last = self._all_sets(todo, size)
+            elif self.model.scored and len(last):
+                last = self._extended(last.take(todo[last.query]))
+            else:
+                break
+            self._take_best(last, size)
+
+    def _all_sets(self, todo: Bools, size: int) -> Trials:
+        """All sets of this size, towards the nearest candidates that the budget of sets allows."""
+        moves = self.moves
+        free = moves.may & ~moves.must[:, None] & todo[:, None, None]
+        many = free.sum(axis=2)
+        sets = np.array([comb(f, size) for f in range(free.shape[2] + 1)])[many]
+        query, place = np.nonzero((sets > 0) & (np.cumsum(sets, axis=1) <= _SETS) & todo[:, None])
+        parts = [Trials(query[:0], place[:0], free[:0, 0])]
+        for f in np.unique(many[query, place]):
+            at = np.flatnonzero(many[query, place] == f)
+            columns = np.nonzero(free[query[at], place[at]])[1].reshape(len(at), f)
+            chosen = columns[:, _choose(int(f), size)]
+            moved = np.zeros((*chosen.shape[:2], free.shape[2]), dtype=bool)
+            np.put_along_axis(moved, chosen, True, axis=2)
+            each = np.repeat(at, chosen.shape[1])
+            parts.append(Trials(query[each], place[each], moved.reshape(-1, free.shape[2])))
+        every = Trials(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("query", "place", "moved")))
+        order = np.lexsort((every.place, every.query))
+        return self._once(every.take(order))
+
+    def _extended(self, last: Trials) -> Trials:
+        """The sets whose nearest combination scores best, each with every one more feature."""
+        moves = self.moves
+        scores = self.model.scores(moves.points(last.query, last.place, last.moved))
+        order = np.lexsort((-scores, last.query))
+        top = last.take(order[_ranks(last.query[order]) < _BEAM])
+        at, j = np.nonzero(moves.may[top.query, top.place] & ~top.moved)
+        wider = top.take(at)
+        moved = wider.moved.copy()
+        moved[np.arange(len(at)), j] = True
+        return self._once(Trials(wider.query, wider.place, moved))
+
+    def _once(self, trials: Trials) -> Trials:
+        """Equal moves once, towards the first candidate that offers them; no move at all is no answer."""
+        trials = Trials(trials.query, trials.place, trials.moved | self.moves.must[trials.query])
+        trials = trials.take(np.flatnonzero(trials.moved.any(axis=1)))
+        names = self.moves.add_up(trials.query, trials.place, trials.moved)[1]
+        apart = names + trials.query * _APART
+        return trials.take(np.sort(np.unique(apart, return_index=True)[1]))
+
+    def _take_best(self, trials: Trials, size: int) -> None:
+        """Take each query's pure set of least key. First the nearest combination of each is asked about: it is the
+        likeliest to fail. Then whole cells, best first."""
+        trials = trials.take(self.earlier.fresh(self.moves, trials))
+        if not len(trials):
+            return
+        points = self.moves.points(trials.query, trials.place, trials.moved)
+        good = np.flatnonzero(self.model.accepts(points))
+        trials, points = trials.take(good), points[good]
+        key = self.weights.way * self.moves.add_up(trials.query, trials.place, trials.moved)[0]
+        if self.weights.near:
+            key += self.weights.near * self.nearness(self.moves, trials, points)
+        key = np.round(key, 9)  # sums that are equal but for rounding are ties
+        order = np.lexsort((key, trials.query))
+        order = order[key[order] < self.key[trials.query[order]]]
+        key, trials = key[order], trials.take(order)
+        wide = self.moves.wide(trials.query, trials.place, trials.moved)
+        line: dict[int, list[int]] = {}
+        for t in range(len(trials)):
+            line.setdefault(int(trials.query[t]), []).append(t)
+        while line:
+            line = self._settle(trials, key, wide, line, size)
+
+    def _settle(
+        self, trials: Trials, key: Floats, wide: Bools, line: dict[int, list[int]], size: int
+    ) -> dict[int, list[int]]:
+        """One round of whole cells for the best sets of every query; the queries that are still open."""
+        batch: list[tuple[int, Matrix, bool]] = []
+        for waiting in line.values():
+            rows = 0
+            while waiting and rows < _SLICE:
+                t = waiting.pop(0)
+                if not wide[t]:  # its one combination is known to be good
+                    batch.append((t, trials.moved[:0].astype(float), False))
+                    break
+                cells, drawn = self.moves.cells(
+                    int(trials.query[t]), int(trials.place[t]), trials.moved[t], self.cell_budget
+                )
+                batch.append((t, cells, drawn))
+                rows += len(cells)
+        done: set[int] = set()
+        for (t, _, drawn), share in zip(batch, self._shares([cells for _, cells, _ in batch])):
+            i = int(trials.query[t])
+            if i not in done and share >= self.least[i]:
+                done.add(i)
+                self.key[i] = key[t]
+                self.size[i] = size if self.size[i] < 0 else self.size[i]
+                self._take(i, int(trials.place[t]), trials.moved[t], share, drawn)
+        return {i: waiting for i, waiting in line.items() if waiting and i not in done}
+
+    def _give_up(self) -> None:
+        """Make all moves of the nearest candidate for which that is pure, then give up one by one, dearest first."""
+        moves, open_ = self.moves, self.place < 0
+        possible = np.asarray(moves.may.any(axis=2) & (moves.may | ~moves.must[:, None]).all(axis=2))
+        for place in range(possible.shape[1]):
+            at = np.flatnonzero((self.place < 0) & possible[:, place])
+            self._keep(Trials(at, np.full(len(at), place), moves.may[at, place]))
+        served = np.flatnonzero(open_ & (self.place >= 0))
+        dearest = np.argsort(-moves.step[served, self.place[served]], axis=1, kind="stable")
+        for column in dearest.T:
+            some = self.moved[served, column] & ~moves.must[served, column]
+            at, fewer = served[some], self.moved[served[some]].copy()
+            fewer[np.arange(len(at)), column[some]] = False
+            self._keep(Trials(at, self.place[at], fewer))
+
+    def _keep(self, trials: Trials) -> None:
+        """Take the sets, one of a query, that are pure."""
+        trials = trials.take(self.earlier.fresh(self.moves, trials))
+        trials = trials.take(self.model.accepts(self.moves.points(trials.query, trials.place, trials.moved)))
+        whole = [
+            self.moves.cells(int(q), int(p), m, self.cell_budget)
+            for q, p, m in zip(trials.query, trials.place, trials.moved)
+        ]
+        for t, share in enumerate(self._shares([cells for cells, _ in whole])):
+            if share >= self.least[trials.query[t]]:
+                self._take(int(trials.query[t]), int(trials.place[t]), trials.moved[t], share, whole[t][1])
+
+    def _shares(self, cells: list[Matrix]) -> Floats:
+        """The share of each list of combinations that keeps the decision; 1 for an empty list."""
+        said = self.model.accepts(np.concatenate(cells)) if cells else np.zeros(0, dtype=bool)
+        ends = np.cumsum([len(c) for c in cells])
+        good = np.concatenate([[0], np.cumsum(said)])
+        sizes = np.array([len(c) for c in cells], dtype=float)
+        hits = good[ends] - good[ends - sizes.astype(np.int64)] if cells else np.zeros(0)
+        share: Floats = np.divide(hits, sizes, out=np.ones(len(cells)), where=sizes > 0)
+        return share
+
+    def _take(self, i: int, place: int, moved: Bools, share: float, drawn: bool) -> None:
+        self.place[i], self.moved[i], self.share[i], self.drawn[i] = place, moved, share, drawn
+
+
+def _ranks(group: Ints) -> Ints:
+    """The rank of each entry in its group; the entries of a group stand together."""
+    starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, np.int64)
+    return np.arange(len(group)) - np.repeat(starts, np.diff(np.append(starts, len(group))))
+
+
+@cache
+def _choose(n: int, size: int) -> Ints:
+    """All sets of `size` numbers below n."""
+    return np.array(list(combinations(range(n), size)), dtype=np.int64).reshape(comb(n, size), size)
