@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -21,13 +22,10 @@ from countervail.core.region import Regions
 from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
+from countervail.core.words.catalogue import catalogue
 
 Status = Literal["found", "already_favourable", "no_counterfactual"]
-STATUS_TEXT: dict[str, str] = {
-    "found": "",
-    "already_favourable": "The decision is already favourable.",
-    "no_counterfactual": "No counterfactual exists within what was asked for.",
-}
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +56,22 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The explanation in one sentence."""
-        if not self.found:
-            return STATUS_TEXT[self.status]
-        return sentence(self.factual, self.cells, self.schema, self.after)
+        return self.say()
 
-    def to_text(self) -> str:
+    def say(self, language: str = "en", *, further: bool = False) -> str:
+        """The explanation in one sentence of a language; as a `further` one, it begins with "or"."""
+        if not self.found:
+            return catalogue(language).say(f"status.{self.status}")
+        template = "sentence.also" if further else "sentence.if"
+        return sentence(self.factual, self.cells, self.schema, self.after, language, template)
+
+    def to_text(self, language: str = "en", *, further: bool = False) -> str:
         """The sentence, and below it what must be known about it."""
-        lines = [self.sentence]
+        lines = [self.say(language, further=further)]
         if self.pureness is not None and self.pureness < 1:
-            lines.append(f"  It holds for {self.pureness:.0%} of the combinations of these values.")
+            # Rounded down: "100%" of the combinations would be all of them.
+            share = f"{math.floor(100 * self.pureness)}"
+            lines.append(f"  {catalogue(language).say('sentence.combinations', share=share)}")
         if self.note:
             lines.append(f"  {visible(self.note)}")
         return "\n".join(lines)
@@ -157,9 +162,19 @@ class Explanations:
         lead = {n + "_" * (n in taken): v for n, v in lead.items()}
         return pd.concat([pd.DataFrame(lead), self.counterfactuals], axis=1)
 
-    def to_text(self) -> str:
-        """All explanations in sentences, one below the other."""
-        return "\n".join(e.to_text() for e in self)
+    def to_text(self, language: str = "en") -> str:
+        """All explanations in sentences, one below the other; of several answers to one person, each once."""
+        return "\n".join(text for texts in self.texts(language) for text in texts)
+
+    def texts(self, language: str = "en") -> list[list[str]]:
+        """For each query its answers in words, each of them once."""
+        assert self.query is not None
+        said: dict[int, dict[str, str]] = {}
+        for query, e in zip(self.query.tolist(), self):
+            there, text = said.setdefault(query, {}), e.to_text(language)
+            if text not in there:
+                there[text] = e.to_text(language, further=True) if there else text
+        return [list(there.values()) for there in said.values()]
 
     def to_json(self) -> str:
         """The explanations, their promise and their provenance as JSON."""
@@ -218,7 +233,7 @@ class Explanations:
         parts = (self.counterfactuals, self.status, self.before, self.after, self.query, self.notes, self.scores)
         need(all(part is None or len(part) == len(self) for part in parts))
         need(self.pureness is None or self.pureness.shape == (len(self),))
-        need(set(self.status) <= set(STATUS_TEXT))
+        need(set(self.status) <= set(STATUSES))
         shown = set(self.counterfactuals.columns)
         need(shown <= set(self.factuals.columns) and shown <= set(self.schema.names()))
         for column in (c for c in self.schema if c.type == "numeric" and c.name in shown):
@@ -256,7 +271,7 @@ def _html_rows(e: Explanation) -> str:
     before = "".join(f"<td>{html.escape(cell_text(v))}</td>" for v in e.factual.values())
     first = f"<tr><th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
     if not e.found:
-        text = html.escape(STATUS_TEXT[e.status])
+        text = html.escape(e.sentence)
         return f'{first}<tr><th></th><td colspan="{len(e.cells) + 1}"><em>{text}</em></td></tr>'
     changed = e.changes
     after = "".join(
