@@ -108,6 +108,7 @@ JOB = Column("job")
         ),
         (PHONE, False, True, "you had a telephone"),
         (PHONE, np.True_, np.False_, "you had no telephone"),
+        (PHONE, None, frozenset(["a", "b", "c"]), "you a, b or c"),
         (CITY, "Ghent", "Lier", "you lived in Lier (instead of Ghent)"),
         (
             CITY,

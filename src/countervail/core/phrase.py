@@ -219,7 +219,8 @@ class ColumnWords:
             return self.words.say("value.ordered", low=ends[0], high=ends[1])
         known = levels or {v: i for i, v in enumerate(self.column.values or ())}
         ordered = sorted(values, key=lambda v: (is_missing(v), known.get(v, len(known)), *_order(v)))
-        return self.words.one_of(list(dict.fromkeys(self.cell(v) for v in ordered)))
+        said = list(dict.fromkeys(self.cell(v) for v in ordered))
+        return self.words.one_of(said, clauses=self.phrases.is_ == "{}")
 
     def _number(self, number: Decimal, *, amount: bool = False) -> str:
         return self.words.number(number, grouped=amount or self.phrases.numbers != "plain")

@@ -36,11 +36,11 @@ class Catalogue:
         mark = self.templates["number.thousands"] if grouped else ""
         return numbers.plain(number, mark, self.templates["number.decimal"])
 
-    def one_of(self, values: list[str]) -> str:
-        """`a`, `a or b`, `one of a, b or c`."""
+    def one_of(self, values: list[str], *, clauses: bool = False) -> str:
+        """`a`, `a or b`, `one of a, b or c`; of clauses, `a, b or c`."""
         if len(values) < 3:
             return self.templates["list.or"].join(values)
-        return self.say("list.one_of", most=", ".join(values[:-1]), last=values[-1])
+        return self.say("list.any" if clauses else "list.one_of", most=", ".join(values[:-1]), last=values[-1])
 
     def is_singular(self, number: Decimal) -> bool:
         """Whether a thing is counted in the singular."""
