@@ -1,5 +1,7 @@
 """Words in a schema: written as tables, read back as they were, refused where they are none."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,9 +35,7 @@ text = st.text(max_size=8)
 labels = st.dictionaries(text, text, max_size=3)
 own = st.builds(Phrases, text, text, text, text, labels, st.sampled_from(["", "plain"]), text)
 phrases = st.builds(
-    lambda words, languages: Phrases(
-        words.more, words.less, words.is_, words.subject, words.labels, languages=languages
-    ),
+    lambda words, languages: replace(words, unit="", languages=languages),
     own,
     st.dictionaries(st.sampled_from(LANGUAGES), own, max_size=2),
 )

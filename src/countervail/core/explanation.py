@@ -7,6 +7,8 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import date as Date
+from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -14,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json, is_missing, visible
-from countervail.core.errors import SchemaError
-from countervail.core.files.json_data import is_number, is_scalar, json_object, need, places, texts, whole_json
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.files.json_data import is_number, is_scalar, is_text, json_object, need, places, texts, whole_json
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.phrase import sentence
 from countervail.core.region import Regions
@@ -23,6 +25,8 @@ from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
 from countervail.core.words.catalogue import catalogue
+from countervail.core.words.letters import write_letters
+from countervail.core.words.people import change_table, people
 
 Status = Literal["found", "already_favourable", "no_counterfactual"]
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -63,7 +67,7 @@ class Explanation:
         if not self.found:
             return catalogue(language).say(f"status.{self.status}")
         template = "sentence.also" if further else "sentence.if"
-        return sentence(self.factual, self.cells, self.schema, self.after, language, template)
+        return sentence(self.factual, self.changes, self.schema, self.after, language, template)
 
     def to_text(self, language: str = "en", *, further: bool = False) -> str:
         """The sentence, and below it what must be known about it."""
@@ -85,8 +89,8 @@ class Explanations:
     """Answers in the order of the queries; all that the asker sees.
 
     `factuals` and `counterfactuals` run row by row together. With several counterfactuals per query, `query` says
-    which query each row answers. The training table is held for the measures while the process lives; it is not part
-    of repr, JSON or pickle.
+    which query each row answers. `ids` says who asked (:meth:`with_ids`). The training table is held for the measures
+    while the process lives; it is not part of repr, JSON or pickle.
     """
 
     factuals: pd.DataFrame
@@ -102,6 +106,7 @@ class Explanations:
     notes: tuple[str, ...] | None = None
     pureness: NDArray[np.float64] | None = None
     scores: pd.DataFrame | None = None
+    ids: pd.Series | None = None
     audit: Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -155,16 +160,42 @@ class Explanations:
             raise SchemaError("These explanations no longer hold their training table. Pass table=... to the measure.")
         return held
 
+    def with_ids(self, ids: Any, name: str | None = None) -> Self:
+        """The answers with an identifier of each asker, one per query; no model and no protector ever sees it.
+
+        Parameters
+        ----------
+        ids : Series or list
+            Such as `rows["application_id"]`, in the order of the rows that were explained.
+        name : str, optional
+            What it is called; default: the name of the Series, or "id".
+        """
+        assert self.query is not None
+        given = pd.Series(ids)
+        called = str(given.name if given.name is not None else "id") if name is None else name
+        asked = int(self.query.max()) + 1 if len(self) else 0
+        if len(given) != asked or bool(given.isna().any()):
+            must = f"one identifier for each of the {asked} queries, none of them missing"
+            raise bad_parameter("with_ids", "ids", must, f"{len(given)}, {int(given.isna().sum())} of them missing")
+        if called in (*self.factuals.columns, *self.schema.names(), "query", "status", "decision"):
+            raise bad_parameter("with_ids", "name", "no column that is explained or written beside it", called)
+        texts_of = [cell_text(v) for v in given.tolist()]
+        return replace(self, ids=pd.Series([texts_of[q] for q in self.query], name=called, dtype=object))
+
     def to_frame(self) -> pd.DataFrame:
-        """Query, status and decision beside the cells of each counterfactual."""
-        lead = {"query": self.query, "status": self.status, "decision": self.after}
+        """Query, status and decision beside the cells of each counterfactual; who asked, where that is known."""
+        who = {} if self.ids is None else {str(self.ids.name): self.ids}
+        lead = {**who, "query": self.query, "status": self.status, "decision": self.after}
         taken = set(self.counterfactuals.columns)
         lead = {n + "_" * (n in taken): v for n, v in lead.items()}
         return pd.concat([pd.DataFrame(lead), self.counterfactuals], axis=1)
 
     def to_text(self, language: str = "en") -> str:
         """All explanations in sentences, one below the other; of several answers to one person, each once."""
-        return "\n".join(text for texts in self.texts(language) for text in texts)
+        assert self.query is not None
+        who = [] if self.ids is None else list(dict(zip(self.query.tolist(), self.ids)).values())
+        said = [[f"{visible(i)}: {texts[0]}", *texts[1:]] for i, texts in zip(who, self.texts(language))]
+        return "\n".join(text for texts in said or self.texts(language) for text in texts)
 
     def texts(self, language: str = "en") -> list[list[str]]:
         """For each query its answers in words, each of them once."""
@@ -176,13 +207,23 @@ class Explanations:
                 there[text] = e.to_text(language, further=True) if there else text
         return [list(there.values()) for there in said.values()]
 
-    def to_json(self) -> str:
-        """The explanations, their promise and their provenance as JSON."""
+    def to_table(self, language: str = "en") -> pd.DataFrame:
+        """The changes in words, one per row: who, which answer, what, now, instead, and the decision they lead to."""
+        return change_table(self, language)
+
+    def to_letters(
+        self, language: str = "en", *, template: str | Path | None = None, sender: str = "", date: Date | None = None
+    ) -> list[str]:
+        """A letter for each person, about that person alone; `template` is a file for jinja2 in the place of ours."""
+        return write_letters(self, language, template, sender, date)
+
+    def to_json(self, language: str = "en") -> str:
+        """The explanations, their promise and their provenance as JSON; `people` holds each person's changes."""
         assert self.query is not None
         return json.dumps(
             {
                 "kind": "explanations",
-                "version": 1,
+                "version": 2,
                 "schema": self.schema.to_dict(),
                 "guarantee": self.guarantee.to_dict(),
                 "provenance": plain_value(self.provenance),
@@ -196,7 +237,10 @@ class Explanations:
                 "notes": None if self.notes is None else list(self.notes),
                 "pureness": None if self.pureness is None else plain_value(self.pureness),
                 "scores": None if self.scores is None else frame_to_json(self.scores),
-                "sentences": [e.sentence for e in self],
+                "ids": None if self.ids is None else {"name": str(self.ids.name), "values": self.ids.tolist()},
+                "language": language,
+                "sentences": [e.say(language) for e in self],
+                "people": people(self, language),
             },
             default=str,
             allow_nan=False,
@@ -207,8 +251,8 @@ class Explanations:
         """The inverse of :meth:`to_json`; the training table does not come along."""
         owner, writer = "Explanations.from_json", "Explanations.to_json()"
         data = json_object(text, "text", owner, writer)
-        if data.get("kind") != "explanations" or data.get("version") != 1:
-            raise SchemaError("This JSON does not hold explanations of version 1.")
+        if data.get("kind") != "explanations" or data.get("version") not in (1, 2):
+            raise SchemaError("This JSON does not hold explanations of version 1 or 2.")
         with whole_json("text", owner, writer):
             made = cls(
                 frame_from_json(data["factuals"]),
@@ -224,13 +268,23 @@ class Explanations:
                 None if data["notes"] is None else texts(data["notes"]),
                 None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
                 None if data["scores"] is None else frame_from_json(data["scores"]),
+                ids=_ids(data.get("ids")),
             )
             made._check_together()
         return made
 
     def _check_together(self) -> None:
         """What was read is one answer per line, about columns that the schema knows."""
-        parts = (self.counterfactuals, self.status, self.before, self.after, self.query, self.notes, self.scores)
+        parts = (
+            self.counterfactuals,
+            self.status,
+            self.before,
+            self.after,
+            self.query,
+            self.notes,
+            self.scores,
+            self.ids,
+        )
         need(all(part is None or len(part) == len(self) for part in parts))
         need(self.pureness is None or self.pureness.shape == (len(self),))
         need(set(self.status) <= set(STATUSES))
@@ -249,12 +303,15 @@ class Explanations:
         return replace(self, audit=None)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(str(n))}</th>" for n in self.counterfactuals.columns)
-        body = "".join(_html_rows(e) for e in self)
+        names = list(dict.fromkeys(n for e in self for n in e.changes))
+        who = "" if self.ids is None else f"<th>{html.escape(str(self.ids.name))}</th>"
+        head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
+        ids = [None] * len(self) if self.ids is None else self.ids.tolist()
+        body = "".join(_html_rows(e, names, i) for e, i in zip(self, ids))
         caveats = "".join(f"<p>{html.escape(c)}</p>" for c in self.caveats)
         return (
             f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
-            f"<table><thead><tr><th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
+            f"<table><thead><tr>{who}<th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
         )
 
 
@@ -263,19 +320,29 @@ def _labels(data: Any) -> pd.Series:
     return pd.Series(data, dtype=object)
 
 
+def _ids(data: Any) -> pd.Series | None:
+    if data is None:
+        return None
+    need(is_text(data["name"]))
+    return pd.Series(texts(data["values"]), name=data["name"], dtype=object)
+
+
 def _item(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _html_rows(e: Explanation) -> str:
-    before = "".join(f"<td>{html.escape(cell_text(v))}</td>" for v in e.factual.values())
-    first = f"<tr><th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
+def _html_rows(e: Explanation, names: list[str], who: str | None) -> str:
+    """Two lines of a table: the values that some answer changes, as they are and as they would be."""
+    mark = "" if who is None else f"<th>{html.escape(who)}</th>"
+    blank = "" if who is None else "<th></th>"
+    before = "".join(f"<td>{html.escape(cell_text(e.factual[n]))}</td>" for n in names)
+    first = f"<tr>{mark}<th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
     if not e.found:
         text = html.escape(e.sentence)
-        return f'{first}<tr><th></th><td colspan="{len(e.cells) + 1}"><em>{text}</em></td></tr>'
+        return f'{first}<tr>{blank}<th></th><td colspan="{len(names) + 1}"><em>{text}</em></td></tr>'
     changed = e.changes
     after = "".join(
-        f"<td><strong>{html.escape(cell_text(c))}</strong></td>" if n in changed else "<td>·</td>"
-        for n, c in e.cells.items()
+        f"<td><strong>{html.escape(cell_text(changed[n]))}</strong></td>" if n in changed else "<td>·</td>"
+        for n in names
     )
-    return f"{first}<tr><th>instead</th>{after}<td>{html.escape(str(e.after))}</td></tr>"
+    return f"{first}<tr>{blank}<th>instead</th>{after}<td>{html.escape(str(e.after))}</td></tr>"
