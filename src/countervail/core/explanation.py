@@ -192,10 +192,16 @@ class Explanations:
 
     def to_text(self, language: str = "en") -> str:
         """All explanations in sentences, one below the other; of several answers to one person, each once."""
+        return "\n".join(self.to_quotes(language))
+
+    def to_quotes(self, language: str = "en") -> list[str]:
+        """For each query all its answers as one text, with who asked in front where that is known."""
         assert self.query is not None
-        who = [] if self.ids is None else list(dict(zip(self.query.tolist(), self.ids)).values())
-        said = [[f"{visible(i)}: {texts[0]}", *texts[1:]] for i, texts in zip(who, self.texts(language))]
-        return "\n".join(text for texts in said or self.texts(language) for text in texts)
+        said = ["\n".join(texts) for texts in self.texts(language)]
+        if self.ids is None:
+            return said
+        who = dict(zip(self.query.tolist(), self.ids)).values()
+        return [f"{visible(i)}: {text}" for i, text in zip(who, said)]
 
     def texts(self, language: str = "en") -> list[list[str]]:
         """For each query its answers in words, each of them once."""

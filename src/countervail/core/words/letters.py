@@ -31,7 +31,7 @@ def write_letters(
             f"These answers must not go into letters, for they promise nothing: {e.guarantee.why}. "
             f"Make them with CFK or another protector."
         )
-    words, form = catalogue(language), _template(template)
+    words, form = catalogue(language), read_template(template)
     assert e.query is not None
     rows: dict[int, list[int]] = {}
     for i, query in enumerate(e.query.tolist()):
@@ -101,7 +101,7 @@ def _day(date: Date | None, words: Catalogue) -> str:
     return words.say("letter.date", day=str(date.day), month=words.months[date.month - 1], year=str(date.year))
 
 
-def _template(path: str | Path | None) -> Template:
+def read_template(path: str | Path | None) -> Template:
     """The letter's form: ours, or the user's file, which can read what it is given and run nothing else."""
     from jinja2 import PackageLoader, StrictUndefined, TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
