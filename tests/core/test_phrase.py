@@ -123,7 +123,7 @@ JOB = Column("job")
         (JOB, "clerk", frozenset(), "your job were no value at all (instead of clerk)"),
         (Column("your_job"), "clerk", "cook", "your job were cook (instead of clerk)"),
         (Column("NumSatisfactoryTrades", "numeric"), 1, 2, "your num satisfactory trades were 1 higher (from 1 to 2)"),
-        (Column("PAY_0", "numeric"), 1, 2, "your PAY 0 were 1 higher (from 1 to 2)"),
+        (Column("PAY_0", "numeric"), 1, 2, "your pay 0 were 1 higher (from 1 to 2)"),
         (
             Column("capital-gain", "numeric"),
             0,

@@ -1,6 +1,7 @@
 """Words in a schema: written as tables, read back as they were, refused where they are none."""
 
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail import Column, Phrases, Schema, SchemaError
+from countervail.core.errors import DataNotFoundError
 from countervail.core.files.schema_file import read_schema, write_schema
 from countervail.core.words.catalogue import LANGUAGES
 
@@ -98,3 +100,22 @@ def test_every_value_of_german_credit_has_words_in_english_and_german():
         for language in ("en", "de"):
             assert values <= column.phrases.spoken(language).labels.keys(), column.name
         assert column.phrases.labels.keys() == column.phrases.languages["de"].labels.keys()
+
+
+WORDED = sorted(p.name.removesuffix(".toml") for p in (files("countervail.data") / "bundled" / "words").iterdir())
+
+
+@pytest.mark.parametrize("name", WORDED)
+def test_registered_sets_with_words_have_them_in_english_and_german(name):
+    words = read_schema(str(files("countervail.data") / "bundled" / "words" / f"{name}.toml"))
+    for column in words:
+        german = column.phrases.languages["de"]
+        assert column.phrases.labels.keys() == german.labels.keys() and column.phrases.subject and german.subject
+    try:
+        table = cv.load(name)
+    except DataNotFoundError:
+        pytest.skip(f"{name} is not on this machine")
+    assert {c.name for c in words} == set(table.schema.names())
+    for column in table.schema:
+        if column.type != "numeric" and column.phrases.labels:
+            assert set(table.frame[column.name].dropna().unique()) <= column.phrases.labels.keys(), column.name

@@ -241,7 +241,8 @@ def _inflected(text: str, singular: bool) -> str:
 def _plain_name(name: str) -> str:
     """`credit_amount`, `hours-per-week` and `NumSatisfactoryTrades` as words."""
     parts = _PARTS.findall(name) if name.isascii() and name.isprintable() else []
-    return " ".join(p if p.isupper() else p.lower() for p in parts) or name
+    # Of AGE the letters say nothing; in MSinceTrade and 6M they are a word of their own.
+    return " ".join(p if p.isupper() and not name.isupper() else p.lower() for p in parts) or name
 
 
 def _is_number(value: Any) -> bool:
