@@ -15,13 +15,6 @@ EXTENDING = ROOT / "docs" / "extending.md"
 PAGES = [ROOT / "README.md", EXTENDING, *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 # The others take longer.
 SHORT = ["budgets", "explaining", "pattern-tables", "phrases", "published-mechanisms", "tables"]
-    "budgets",
-    "explaining",
-    "pattern-tables",
-    "phrases",
-    "published-mechanisms",
-    "tables",
-]  # the others take longer
 
 
 def snippets(page):
