@@ -36,7 +36,8 @@ def write_letters(
     rows: dict[int, list[int]] = {}
     for i, query in enumerate(e.query.tolist()):
         rows.setdefault(query, []).append(i)
-    told = [_person(e, at, texts, words) for at, texts in zip(rows.values(), e.texts(language))]
+    ones = list(e)
+    told = [_person(e, at, [ones[i] for i in at], words) for at in rows.values()]
     common = {"words": _of_letter(words), "language": language, "sender": visible(sender, keep="\n")}
     return [_render(form, {**common, "date": _day(date, words), **one}) for one in told]
 
@@ -62,24 +63,24 @@ def _file_part(e: Explanations, row: int) -> str:
     return f"-{part}" if part else ""
 
 
-def _person(e: Explanations, rows: list[int], texts: list[str], words: Catalogue) -> dict[str, Any]:
+def _person(e: Explanations, rows: list[int], ones: list[Explanation], words: Catalogue) -> dict[str, Any]:
     """What a template may say about one person: nothing of anybody else."""
-    first, told = e[rows[0]], dict[str, "Explanation"]()
-    for i in rows:
-        told.setdefault(e[i].to_text(words.language), e[i])
+    told: dict[str, Explanation] = {}
+    for one in ones:
+        told.setdefault(one.to_text(words.language), one)
+    decision = decision_text(ones[0].before, e.schema, words.language)
     return {
         "id": "" if e.ids is None else visible(e.ids.iloc[rows[0]]),
-        "found": first.found,
-        "status": first.status,
-        "decision": visible(
-            words.say("letter.decision", decision=decision_text(first.before, e.schema, words.language))
-        ),
-        "answers": [_answer(one, text, words) for one, text in zip(told.values(), texts)],
+        "found": ones[0].found,
+        "status": ones[0].status,
+        "decision": visible(words.say("letter.decision", decision=decision)),
+        "answers": [_answer(one, words, further=n > 0) for n, one in enumerate(told.values())],
     }
 
 
-def _answer(one: Explanation, text: str, words: Catalogue) -> dict[str, Any]:
-    rows = worded_changes(one, words.language) if one.found else []
+def _answer(one: Explanation, words: Catalogue, *, further: bool) -> dict[str, Any]:
+    rows = worded_changes(one, words.language)
+    text = one.to_text(words.language, further=further)
     return {"text": text, "changes": rows, "table": _aligned(rows, words)}
 
 
