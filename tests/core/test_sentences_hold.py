@@ -125,7 +125,7 @@ def check_amount(text, now, low, high, language):
     numbers,
     numbers,
     st.booleans(),
-    st.sampled_from([None, "low", "high"]),
+    st.sampled_from([None, "low", "high", "wide"]),
     st.sampled_from(["quasi", "attribute"]),
 )
 @example(0.35, 4.2428e-08, 4.2428e-08, True, None, "attribute")
@@ -137,7 +137,8 @@ def test_what_is_said_of_a_number_holds(language, value, a, b, single, bound, ro
     low, high = min(a, b), max(a, b)
     cell = low if single or low == high else pd.Interval(low, high, closed="both")
     assume(not fits(value, cell))
-    outer = {"low": (low, max(high, value) + 1), "high": (min(low, value) - 1, high)}.get(bound)
+    least, most = min(low, value) - 1, max(high, value) + 1
+    outer = {"low": (low, most), "high": (least, high), "wide": (least, most)}.get(bound)
     assume(outer is None or (abs(outer[0]) < 1e300 and abs(outer[1]) < 1e300 and outer[0] < outer[1]))
     check_number(value, cell, Column("x", "numeric", role, outer), language)
 
