@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from countervail import Column, Phrases, Schema
@@ -119,7 +119,6 @@ def check_amount(text, now, low, high, language):
 
 
 @pytest.mark.parametrize("language", NUMBER)
-@settings(max_examples=150)
 @given(
     numbers,
     numbers,
