@@ -28,8 +28,9 @@ from countervail.core.guarantee import (
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Region, Regions
 from countervail.core.release import Release
-from countervail.core.schema import Column, Phrases, Schema
+from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
+from countervail.core.words.phrases import Phrases
 from countervail.data.load import load
 
 if TYPE_CHECKING:

@@ -91,9 +91,9 @@ def test_explanations_are_private_by_default_and_groups_are_kept(run, folder):
 def test_explanations_are_sentences_with_their_promise(run, folder):
     code, out, err = run(*explain(folder))
     assert code == 0
-    assert [line.startswith("If ") and line.endswith("the decision would be good.") for line in out.splitlines()] == [
-        True
-    ] * 2
+    assert [
+        line.startswith("If ") and line.endswith("your application would be approved.") for line in out.splitlines()
+    ] == [True] * 2
     assert "No privacy guarantee" in err
 
 

@@ -64,7 +64,10 @@ def answers(**changes):
 def test_one_answer_tells_its_changes_and_its_sentence():
     first, second, third = answers()
     assert first.changes == {"age": span(24, 27), "n": 2}
-    assert first.sentence == "If your age were 3-6 higher and your n were 2, the decision would be yes."
+    assert first.sentence == (
+        "If your age were 3 to 6 higher (between 24 and 27 instead of 21) and your n were 2 (instead of 1), the "
+        "decision would be yes."
+    )
     assert second.changes == {"pay": 4.0, "city": "<b>&"}
     assert third.changes == {} and third.sentence == "The decision is already favourable."
     assert (

@@ -97,6 +97,7 @@ RESULTS = [
     Budget("people", INF, NAN, plan=((np.float64(0.1), np.int64(3)),)),
     Verdict("k = 5", True, INF, 1, 0, 0),
     TABLE.schema,
+    cv.Phrases("{} more", labels={"1": "one"}, languages={"de": cv.Phrases("{} mehr", unit="Euro")}),
     Ledger("people", epsilon=1.0).statement(),
     PLAN,
     Cell("t", "m", np.int64(0), "nice", np.float64(1.0), None),

@@ -28,7 +28,8 @@ def test_lisa_is_pointed_at_fiona(toy):
         "relationship": "Single",
     }
     assert e.to_text() == (
-        "If you were 3 years older, lived in Antwerp and earned $10K more, the decision would be Accept."
+        "If you were 3 years older (from 21 to 24), lived in Antwerp (instead of Brussels) and earned $10K more (from "
+        "$50K to $60K), the decision would be Accept."
     )
 
 

@@ -13,7 +13,8 @@ from countervail.testing import small_table
 ROOT = Path(__file__).parents[2]
 EXTENDING = ROOT / "docs" / "extending.md"
 PAGES = [ROOT / "README.md", EXTENDING, *sorted((ROOT / "docs" / "guide").glob("*.md"))]
-SHORT = ["budgets", "pattern-tables", "published-mechanisms", "tables"]  # the others take longer
+# The others take longer.
+SHORT = ["budgets", "explaining", "pattern-tables", "phrases", "published-mechanisms", "tables"]
 
 
 def snippets(page):

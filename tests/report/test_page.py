@@ -1,6 +1,7 @@
 """Reports: escaped, well formed, self-contained, and the same every time."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -127,6 +128,20 @@ def test_the_page_of_explanations_tells_sentences_and_changes():
     assert len(page.sections[0].quotes) == 50 and page.sections[0].quotes[0] == e[0].to_text()
     assert page.promise == str(e.guarantee) and "found" in page.lead
     assert "person-" not in text
+
+
+def test_the_page_says_each_sentence_once_and_shows_what_changes():
+    asked = small_table(20, seed=1)
+    e = cv.CFK(k=5).fit(small_table(), small_model).explain(asked)
+    e = replace(e, caveats=("Mind the <gap>.",)).with_ids([f"case {i:02d}" for i in range(20)], "number")
+    page = explained_page(e, language="de")
+    text = render_page(page)
+    assert text.count("<blockquote>") == 20 and "Mind the &lt;gap&gt;." in text
+    assert all(text.count(f"case {i:02d}: ") == 1 for i in range(20))
+    first = int(e.found.argmax())
+    assert page.sections[1].heading == f"Explanation 1: case {first:02d}"
+    assert [row[0] for row in page.sections[1].rows] == [f"der Wert für „{n}“" for n in e[first].changes]
+    assert page.sections[1].picture and not page.sections[1].quotes
 
 
 def test_without_answers_there_is_no_picture():

@@ -12,6 +12,7 @@ import pandas as pd
 import typer
 
 from countervail import registry
+from countervail.cli.shared.askers import check_letters, ids_of, letter_writers, without_ids
 from countervail.cli.shared.common import (
     AsJson,
     Data,
@@ -39,8 +40,10 @@ from countervail.core.files.frames import ENDINGS as TABLES
 from countervail.core.files.frames import frame_writer, read_frame, text_writer, write_files
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.table import Table
+from countervail.core.words.catalogue import LANGUAGES, catalogue
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
+_TRAINED = "No --model given: a forest of 100 trees is trained on the data."
 FLAGS = ("k", "search", "previous", "epsilon", "neighbours", "missing", "reward", "target", "ledger")
 
 
@@ -95,6 +98,20 @@ def explain(
         str | None, typer.Option(help="'favourable', 'other', or a label. Default: favourable.", show_default=False)
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
+    changes: Annotated[
+        Path | None, typer.Option(help=f"Write a table with a row for each change ({', '.join(TABLES)}).")
+    ] = None,
+    letters: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a letter to each person into this new folder.")
+    ] = None,
+    letter_template: Annotated[
+        Path | None, typer.Option(help="With --letters: a jinja2 template in the place of the one that we have.")
+    ] = None,
+    sender: Annotated[str, typer.Option(help="With --letters: who writes.")] = "",
+    language: Annotated[str, typer.Option(help=f"Of the sentences: {', '.join(LANGUAGES)}.")] = "en",
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="Column of the people that names them; it comes back with each answer.")
+    ] = None,
     allow_pickle: Annotated[
         bool, typer.Option(help="Open the model even if it is a pickle (it can run code).")
     ] = False,
@@ -109,11 +126,17 @@ def explain(
 
     Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops --k 10 -o out.html`
 
+    Letters: `countervail explain people.csv --schema people.toml --rows asked.csv --id application_id --letters letters
+    --language de`
+
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
     --method private-neighbours --epsilon 0.1 --ledger people.ledger --dataset "customers 2026"`
     """
     check_ending(output, ENDINGS, data, schema, rows, model, previous, ledger)
     check_not_read(previous, data, schema, rows, model, ledger)
+    check_ending(changes, TABLES, data, schema, rows, model, previous, ledger)
+    check_letters(letters, letter_template, sender)
+    catalogue(language)
     counted = open_ledger(ledger, dataset, edition)
     given: dict[str, Any] = {
         "k": k,
@@ -129,49 +152,69 @@ def explain(
     promise = registry.promise(kind)
     if counted is not None and isinstance(promise, NoGuarantee):
         raise ParameterError(f"--method {method} promises nothing ({promise.why}): no ledger can count that.")
+    if letters is not None and isinstance(promise, NoGuarantee):
+        raise ParameterError(f"--method {method} promises nothing ({promise.why}): no letter may hold its answers.")
     chosen(explaining(), method, {"ledger": counted})
     private = isinstance(promise, DifferentialPrivacy)
     warned = check_private(rows, model) if private else ()
     for line in warned:
         remark(line)
     table = Table.read(data, schema)
-    queries = None if rows is None else _asked(rows, table, private)
+    queries, ids = (None, None) if rows is None else _asked(rows, table, private, id_column)
     decide = _model(model, table, allow_pickle)
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
-    queries = _refused(table, decide, aim) if queries is None else queries
+    if queries is None:
+        queries = _refused(table, decide, aim)
+        ids = None if id_column is None else ids_of(table, queries, id_column)
     made = make(kind, {**given, "previous": _stored(previous), "target": aim, "ledger": counted})
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
-    answers = replace(answers, caveats=(*answers.caveats, *warned))
-    writers = {} if output is None else {output: _writer(answers, output)}
+    pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))
+    notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
+    trained = [] if model is not None else [_TRAINED]
+    answers = replace(answers, caveats=(*answers.caveats, *warned, *trained, *notes))
+    answers = answers if ids is None else answers.with_ids(ids)
+    writers = {} if output is None else {output: _writer(answers, output, language)}
+    if changes is not None:
+        writers[changes] = frame_writer(answers.to_table(language), changes)
     if previous is not None:
         writers[previous] = text_writer(explainer.roster_.to_json())
-    write_files(writers, confidential=() if previous is None else {previous})
-    _say_kept(explainer, table, previous)
+    posted = {} if letters is None else letter_writers(answers, letters, letter_template, sender, language)
+    if letters is not None:
+        letters.mkdir(mode=0o700, exist_ok=True)
+    write_files({**writers, **posted}, confidential={*posted, *([] if previous is None else [previous])})
+    if previous is not None:
+        remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {previous}; confidential.")
     if output is not None:
         if output.name.endswith(TABLES):
             say_formulas(_table(answers), output)
         remark(f"{len(answers)} explanations written to {output}.")
+    if changes is not None:
+        say_formulas(answers.to_table(language), changes)
+        remark(f"Their changes written to {changes}.")
+    if letters is not None:
+        remark(f"{len(posted)} letters written to {letters}; each is for one person alone.")
     if as_json:
-        say_json({"guarantee": answers.guarantee.to_dict(), "status": answers.status.value_counts().to_dict()})
-    elif output is None:
-        say(answers.to_text())
-    shown = [] if private else pointing(table.frame, _shown_texts(table, promise))
-    for line in (str(answers.guarantee), *meaning(answers.guarantee), *([pointing_note(shown)] if shown else [])):
+        counts = answers.status.value_counts().to_dict()
+        say_json({"guarantee": answers.guarantee.to_dict(), "status": counts, "caveats": answers.caveats})
+    elif not writers and not posted:
+        say(answers.to_text(language))
+    for line in (str(answers.guarantee), *meaning(answers.guarantee), *notes):
         remark(line)
 
 
-def _asked(path: Path, table: Table, private: bool) -> Any:
-    """The people who ask, checked before anything is trained or fitted."""
-    frame = read_frame(path, table.schema)
+def _asked(path: Path, table: Table, private: bool, id_column: str | None) -> tuple[Any, Any]:
+    """The people who ask, checked before anything is trained or fitted, and what names them."""
+    frame = read_frame(path, table.schema, text=() if id_column is None else (id_column,))
+    frame, ids = (frame, None) if id_column is None else without_ids(frame, id_column, table.schema, path.name)
     if private:
         check_declared(frame, table.schema, "explain")
     else:
         require_numbers(conform_rows(frame, table, "explain"), table.schema, "explain", "rows")
-    return frame
+    return frame, ids
 
 
 def _stored(previous: Path | None) -> Any:
@@ -183,15 +226,14 @@ def _stored(previous: Path | None) -> Any:
     return Roster.read(previous)
 
 
-def _say_kept(explainer: Any, table: Table, path: Path | None) -> None:
-    """Where it is kept who hides with whom, or why that matters."""
-    if path is not None:
-        remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {path}; confidential.")
-    elif explainer.guarantee().to_dict().get("against") == "algorithm":
-        way = "Use --previous FILE to keep it."
-        if not table.schema.names("identifier"):
-            way = "Declare an identifier that lasts, and use --previous FILE to keep it."
-        remark(f"Who hides with whom was not kept: a later run on a changed table would intersect with this one. {way}")
+def _kept(explainer: Any, table: Table, path: Path | None) -> list[str]:
+    """What it means that nobody keeps who hides with whom."""
+    if path is not None or explainer.guarantee().to_dict().get("against") != "algorithm":
+        return []
+    way = "Use --previous FILE to keep it."
+    if not table.schema.names("identifier"):
+        way = "Declare an identifier that lasts, and use --previous FILE to keep it."
+    return [f"Who hides with whom was not kept: a later run on a changed table would intersect with this one. {way}"]
 
 
 def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
@@ -199,7 +241,7 @@ def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
 
     if path is not None:
         return load_model(path, allow_pickle=allow_pickle)
-    remark("No --model given: a forest of 100 trees is trained on the data.")
+    remark(_TRAINED)
     return train_forest(table)
 
 
@@ -240,16 +282,16 @@ def _public_labels(table: Table, model: Any) -> Iterable[Any]:
     return declared if declared is not None else getattr(model, "classes_", ())
 
 
-def _writer(answers: Explanations, path: Path) -> Callable[[Path], object]:
+def _writer(answers: Explanations, path: Path, language: str) -> Callable[[Path], object]:
     if path.suffix == ".json":
-        return text_writer(answers.to_json())
+        return text_writer(answers.to_json(language))
     if path.suffix == ".txt":
-        return text_writer(answers.to_text() + "\n")
+        return text_writer(answers.to_text(language) + "\n")
     if path.suffix == ".html":
         from countervail.report import render_page
         from countervail.report.explained_page import explained_page
 
-        return text_writer(render_page(explained_page(answers)))
+        return text_writer(render_page(explained_page(answers, language=language)))
     return frame_writer(_table(answers), path)
 
 

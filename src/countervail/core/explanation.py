@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from datetime import date as Date
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.cells import cell_text, fits, frame_from_json, frame_to_json, is_missing, visible
-from countervail.core.errors import SchemaError
-from countervail.core.files.json_data import is_number, is_scalar, json_object, need, places, texts, whole_json
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.files.json_data import is_number, is_scalar, is_text, json_object, need, places, texts, whole_json
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.phrase import sentence
 from countervail.core.region import Regions
 from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
+from countervail.core.words.catalogue import catalogue
+from countervail.core.words.letters import write_letters
+from countervail.core.words.people import change_table, people
 
 Status = Literal["found", "already_favourable", "no_counterfactual"]
-STATUS_TEXT: dict[str, str] = {
-    "found": "",
-    "already_favourable": "The decision is already favourable.",
-    "no_counterfactual": "No counterfactual exists within what was asked for.",
-}
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,22 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The explanation in one sentence."""
-        if not self.found:
-            return STATUS_TEXT[self.status]
-        return sentence(self.factual, self.cells, self.schema, self.after)
+        return self.say()
 
-    def to_text(self) -> str:
+    def say(self, language: str = "en", *, further: bool = False) -> str:
+        """The explanation in one sentence of a language; as a `further` one, it begins with "or"."""
+        if not self.found:
+            return catalogue(language).say(f"status.{self.status}")
+        template = "sentence.also" if further else "sentence.if"
+        return sentence(self.factual, self.changes, self.schema, self.after, language, template)
+
+    def to_text(self, language: str = "en", *, further: bool = False) -> str:
         """The sentence, and below it what must be known about it."""
-        lines = [self.sentence]
+        lines = [self.say(language, further=further)]
         if self.pureness is not None and self.pureness < 1:
-            lines.append(f"  It holds for {self.pureness:.0%} of the combinations of these values.")
+            # Rounded down: "100%" of the combinations would be all of them.
+            share = f"{math.floor(100 * self.pureness)}"
+            lines.append(f"  {catalogue(language).say('sentence.combinations', share=share)}")
         if self.note:
             lines.append(f"  {visible(self.note)}")
         return "\n".join(lines)
@@ -85,8 +94,8 @@ class Explanations:
 
     `factuals` and `counterfactuals` run row by row together. With several counterfactuals per query, `query` says
     which query each row answers. `own` (row x column) says which cells are the asker's own values, unmoved: they count
-    for nothing where people are counted. The training table is held for the measures while the process lives; it is not
-    part of repr, JSON or pickle.
+    for nothing where people are counted. `ids` says who asked (:meth:`with_ids`). The training table is held for the
+    measures while the process lives; it is not part of repr, JSON or pickle.
     """
 
     factuals: pd.DataFrame
@@ -103,6 +112,7 @@ class Explanations:
     pureness: NDArray[np.float64] | None = None
     scores: pd.DataFrame | None = None
     own: NDArray[np.bool_] | None = None
+    ids: pd.Series | None = None
     audit: Table | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -168,24 +178,76 @@ class Explanations:
             raise SchemaError("These explanations no longer hold their training table. Pass table=... to the measure.")
         return held
 
+    def with_ids(self, ids: Any, name: str | None = None) -> Self:
+        """The answers with an identifier of each asker, one per query; no model and no protector ever sees it.
+
+        Parameters
+        ----------
+        ids : Series or list
+            Such as `rows["application_id"]`, in the order of the rows that were explained.
+        name : str, optional
+            What it is called; default: the name of the Series, or "id".
+        """
+        assert self.query is not None
+        given = pd.Series(ids)
+        called = str(given.name if given.name is not None else "id") if name is None else name
+        asked = int(self.query.max()) + 1 if len(self) else 0
+        if len(given) != asked or bool(given.isna().any()):
+            must = f"one identifier for each of the {asked} queries, none of them missing"
+            raise bad_parameter("with_ids", "ids", must, f"{len(given)}, {int(given.isna().sum())} of them missing")
+        if called in (*self.factuals.columns, *self.schema.names(), "query", "status", "decision"):
+            raise bad_parameter("with_ids", "name", "no column that is explained or written beside it", called)
+        texts_of = [cell_text(v) for v in given.tolist()]
+        return replace(self, ids=pd.Series([texts_of[q] for q in self.query], name=called, dtype=object))
+
     def to_frame(self) -> pd.DataFrame:
-        """Query, status and decision beside the cells of each counterfactual."""
-        lead = {"query": self.query, "status": self.status, "decision": self.after}
+        """Query, status and decision beside the cells of each counterfactual; who asked, where that is known."""
+        who = {} if self.ids is None else {str(self.ids.name): self.ids}
+        lead = {**who, "query": self.query, "status": self.status, "decision": self.after}
         taken = set(self.counterfactuals.columns)
         lead = {n + "_" * (n in taken): v for n, v in lead.items()}
         return pd.concat([pd.DataFrame(lead), self.counterfactuals], axis=1)
 
-    def to_text(self) -> str:
-        """All explanations in sentences, one below the other."""
-        return "\n".join(e.to_text() for e in self)
+    def to_text(self, language: str = "en") -> str:
+        """All explanations in sentences, one below the other; of several answers to one person, each once."""
+        return "\n".join(self.to_quotes(language))
 
-    def to_json(self) -> str:
-        """The explanations, their promise and their provenance as JSON."""
+    def to_quotes(self, language: str = "en") -> list[str]:
+        """For each query all its answers as one text, with who asked in front where that is known."""
+        assert self.query is not None
+        said = ["\n".join(texts) for texts in self.texts(language)]
+        if self.ids is None:
+            return said
+        who = dict(zip(self.query.tolist(), self.ids)).values()
+        return [f"{visible(i)}: {text}" for i, text in zip(who, said)]
+
+    def texts(self, language: str = "en") -> list[list[str]]:
+        """For each query its answers in words, each of them once."""
+        assert self.query is not None
+        said: dict[int, dict[str, str]] = {}
+        for query, e in zip(self.query.tolist(), self):
+            there, text = said.setdefault(query, {}), e.to_text(language)
+            if text not in there:
+                there[text] = e.to_text(language, further=True) if there else text
+        return [list(there.values()) for there in said.values()]
+
+    def to_table(self, language: str = "en") -> pd.DataFrame:
+        """The changes in words, one per row: who, which answer, what, now, instead, and the decision they lead to."""
+        return change_table(self, language)
+
+    def to_letters(
+        self, language: str = "en", *, template: str | Path | None = None, sender: str = "", date: Date | None = None
+    ) -> list[str]:
+        """A letter for each person, about that person alone; `template` is a file for jinja2 in the place of ours."""
+        return write_letters(self, language, template, sender, date)
+
+    def to_json(self, language: str = "en") -> str:
+        """The explanations, their promise and their provenance as JSON; `people` holds each person's changes."""
         assert self.query is not None
         return json.dumps(
             {
                 "kind": "explanations",
-                "version": 1,
+                "version": 2,
                 "schema": self.schema.to_dict(),
                 "guarantee": self.guarantee.to_dict(),
                 "provenance": plain_value(self.provenance),
@@ -200,7 +262,10 @@ class Explanations:
                 "pureness": None if self.pureness is None else plain_value(self.pureness),
                 "scores": None if self.scores is None else frame_to_json(self.scores),
                 "own": None if self.own is None else plain_value(self.own),
-                "sentences": [e.sentence for e in self],
+                "ids": None if self.ids is None else {"name": str(self.ids.name), "values": self.ids.tolist()},
+                "language": language,
+                "sentences": [e.say(language) for e in self],
+                "people": people(self, language),
             },
             default=str,
             allow_nan=False,
@@ -211,8 +276,8 @@ class Explanations:
         """The inverse of :meth:`to_json`; the training table does not come along."""
         owner, writer = "Explanations.from_json", "Explanations.to_json()"
         data = json_object(text, "text", owner, writer)
-        if data.get("kind") != "explanations" or data.get("version") != 1:
-            raise SchemaError("This JSON does not hold explanations of version 1.")
+        if data.get("kind") != "explanations" or data.get("version") not in (1, 2):
+            raise SchemaError("This JSON does not hold explanations of version 1 or 2.")
         with whole_json("text", owner, writer):
             made = cls(
                 frame_from_json(data["factuals"]),
@@ -229,17 +294,27 @@ class Explanations:
                 None if data["pureness"] is None else np.array(data["pureness"], dtype=float),
                 None if data["scores"] is None else frame_from_json(data["scores"]),
                 _flags(data.get("own")),
+                ids=_ids(data.get("ids")),
             )
             made._check_together()
         return made
 
     def _check_together(self) -> None:
         """What was read is one answer per line, about columns that the schema knows."""
-        parts = (self.counterfactuals, self.status, self.before, self.after, self.query, self.notes, self.scores)
+        parts = (
+            self.counterfactuals,
+            self.status,
+            self.before,
+            self.after,
+            self.query,
+            self.notes,
+            self.scores,
+            self.ids,
+        )
         need(all(part is None or len(part) == len(self) for part in parts))
         need(self.pureness is None or self.pureness.shape == (len(self),))
         need(self.own is None or self.own.shape == self.counterfactuals.shape)
-        need(set(self.status) <= set(STATUS_TEXT))
+        need(set(self.status) <= set(STATUSES))
         shown = set(self.counterfactuals.columns)
         need(shown <= set(self.factuals.columns) and shown <= set(self.schema.names()))
         for column in (c for c in self.schema if c.type == "numeric" and c.name in shown):
@@ -255,12 +330,15 @@ class Explanations:
         return replace(self, audit=None)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(str(n))}</th>" for n in self.counterfactuals.columns)
-        body = "".join(_html_rows(e) for e in self)
+        names = list(dict.fromkeys(n for e in self for n in e.changes))
+        who = "" if self.ids is None else f"<th>{html.escape(str(self.ids.name))}</th>"
+        head = "".join(f"<th>{html.escape(n)}</th>" for n in names)
+        ids = [None] * len(self) if self.ids is None else self.ids.tolist()
+        body = "".join(_html_rows(e, names, i) for e, i in zip(self, ids))
         caveats = "".join(f"<p>{html.escape(c)}</p>" for c in self.caveats)
         return (
             f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
-            f"<table><thead><tr><th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
+            f"<table><thead><tr>{who}<th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
         )
 
 
@@ -275,19 +353,29 @@ def _flags(data: Any) -> NDArray[np.bool_] | None:
     return None if data is None else np.array(data, dtype=bool)
 
 
+def _ids(data: Any) -> pd.Series | None:
+    if data is None:
+        return None
+    need(is_text(data["name"]))
+    return pd.Series(texts(data["values"]), name=data["name"], dtype=object)
+
+
 def _item(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _html_rows(e: Explanation) -> str:
-    before = "".join(f"<td>{html.escape(cell_text(v))}</td>" for v in e.factual.values())
-    first = f"<tr><th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
+def _html_rows(e: Explanation, names: list[str], who: str | None) -> str:
+    """Two lines of a table: the values that some answer changes, as they are and as they would be."""
+    mark = "" if who is None else f"<th>{html.escape(who)}</th>"
+    blank = "" if who is None else "<th></th>"
+    before = "".join(f"<td>{html.escape(cell_text(e.factual[n]))}</td>" for n in names)
+    first = f"<tr>{mark}<th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
     if not e.found:
-        text = html.escape(STATUS_TEXT[e.status])
-        return f'{first}<tr><th></th><td colspan="{len(e.cells) + 1}"><em>{text}</em></td></tr>'
+        text = html.escape(e.sentence)
+        return f'{first}<tr>{blank}<th></th><td colspan="{len(names) + 1}"><em>{text}</em></td></tr>'
     changed = e.changes
     after = "".join(
-        f"<td><strong>{html.escape(cell_text(c))}</strong></td>" if n in changed else "<td>·</td>"
-        for n, c in e.cells.items()
+        f"<td><strong>{html.escape(cell_text(changed[n]))}</strong></td>" if n in changed else "<td>·</td>"
+        for n in names
     )
-    return f"{first}<tr><th>instead</th>{after}<td>{html.escape(str(e.after))}</td></tr>"
+    return f"{first}<tr>{blank}<th>instead</th>{after}<td>{html.escape(str(e.after))}</td></tr>"

@@ -1,86 +1,263 @@
-"""Sentences: a counterfactual as the change it asks for, in the words that the schema declares."""
+"""Sentences: a counterfactual as the change it asks for, in the words that the schema declares.
+
+Nothing is said that the cells do not hold: numbers are shown in full, an end of a range is rounded inwards or not at
+all, and "or more" stands only where the declared domain ends.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
-from countervail.core.cells import cell_text, fits, is_missing, range_text, visible
+from countervail.core.cells import cell_text, fits, is_missing, visible
 from countervail.core.schema import Column, Schema
+from countervail.core.words.catalogue import Catalogue, catalogue
+from countervail.core.words.numbers import difference, exact, inside, plain, rough, rough_down, rough_up
+from countervail.core.words.phrases import Phrases
+
+_FORMS = re.compile(r"([^\s|]+)\|([^\s|]+)")
+_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[^\W_]+|[^\w\s-]+")
+_LISTED = 5  # more neighbouring levels than this are a range
 
 
-def sentence(factual: Mapping[str, Any], cells: Mapping[str, Any], schema: Schema, decision: Any) -> str:
+def sentence(
+    factual: Mapping[str, Any],
+    cells: Mapping[str, Any],
+    schema: Schema,
+    decision: Any,
+    language: str = "en",
+    template: str = "sentence.if",
+) -> str:
     """What would have to be different, and what the decision would be.
 
     Examples
     --------
     >>> s = Schema((Column("age", "numeric"), Column("housing")))
-    >>> sentence({"age": 21, "housing": "rent"}, {"age": 24, "housing": frozenset(["own", "free"])}, s, "good")
-    'If your age were 3 higher and your housing were free or own, the decision would be good.'
+    >>> print(sentence({"age": 21, "housing": "rent"}, {"age": 24, "housing": "own"}, s, "good"))
+    If your age were 3 higher (from 21 to 24) and your housing were own (instead of rent), the decision would be good.
     """
-    clauses = [_clause(factual[n], cell, schema[n]) for n, cell in cells.items() if n in factual]
-    said = [c for c in clauses if c is not None]
-    if not said:
-        return visible(f"Nothing would have to change: people with these values get the decision {decision}.")
-    words, subject = [], ""
-    for who, what in said:
-        words.append(what if who == subject else f"{who} {what}")
+    words = catalogue(language)
+    clauses = [
+        ColumnWords.of(schema[n], language).clause(factual[n], cell)
+        for n, cell in cells.items()
+        if n in factual and not fits(factual[n], cell)
+    ]
+    if not clauses:
+        return visible(words.say("sentence.nothing", decision=decision_text(decision, schema, language)))
+    said, subject = [], ""
+    for who, what in clauses:
+        said.append(what if who == subject and words.subject_once else f"{who} {what}")
         subject = who
-    listing = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    return visible(f"If {listing}, the decision would be {decision}.")
+    marks = words.templates
+    listing = marks["sentence.between"].join(said[:-1])
+    listing = f"{listing}{marks['sentence.last']}{said[-1]}" if listing else said[-1]
+    return visible(words.say(template, changes=listing, outcome=_outcome(decision, schema, language)))
 
 
-def one_of(values: list[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
-    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} or {values[-1]}"
+def decision_text(decision: Any, schema: Schema, language: str = "en") -> str:
+    """A decision as the target's labels call it."""
+    target = Column("decision") if schema.target is None else schema[schema.target]
+    return ColumnWords.of(target, language).value(decision)
 
 
-def _clause(value: Any, cell: Any, column: Column) -> tuple[str, str] | None:
-    """Subject and predicate of one change; None when the value already fits."""
-    if fits(value, cell):
-        return None
-    if column.type == "numeric" and not is_missing(value) and not is_missing(cell) and not isinstance(cell, frozenset):
-        return _numeric(float(value), cell, column)
-    values = cell if isinstance(cell, frozenset) else frozenset([cell])
-    return _is(one_of(_ordered(values, column)), column)
+def _outcome(decision: Any, schema: Schema, language: str) -> str:
+    said = decision_text(decision, schema, language)
+    phrase = "" if schema.target is None else schema[schema.target].phrases.spoken(language).is_
+    return phrase.replace("{}", said) if phrase else catalogue(language).say("sentence.outcome", decision=said)
 
 
-def _numeric(value: float, cell: Any, column: Column) -> tuple[str, str]:
-    low, high = (cell.left, cell.right) if isinstance(cell, pd.Interval) else (cell, cell)
-    more = low > value
-    near, far = (low - value, high - value) if more else (value - high, value - low)
-    amount, phrase = range_text(near, far), column.phrases.more if more else column.phrases.less
-    if phrase:
-        return "you", _predicate(phrase, _with_unit(amount, column, plain=False))
-    if column.phrases.is_:
-        return _is(range_text(low, high), column)
-    return f"your {_spoken(column)}", f"were {_with_unit(amount, column)} {'higher' if more else 'lower'}"
+@dataclass(frozen=True, slots=True)
+class ColumnWords:
+    """What is said of one column in one language."""
+
+    column: Column
+    phrases: Phrases
+    unit: str
+    words: Catalogue
+
+    @classmethod
+    def of(cls, column: Column, language: str) -> Self:
+        """The words of a column."""
+        words, phrases = catalogue(language), column.phrases.spoken(language)
+        return cls(column, phrases, phrases.unit or words.units.get(column.unit, column.unit), words)
+
+    @property
+    def name(self) -> str:
+        """What the column is called, as the asker hears it."""
+        if self.phrases.subject:
+            return self.phrases.subject
+        plain_name = _plain_name(self.column.name)
+        said = self.words.say("subject.column", column=plain_name)
+        lead = said[: said.find(plain_name)]
+        return plain_name if lead and plain_name.startswith(lead) else said
+
+    def value(self, value: Any) -> str:
+        """A single value."""
+        if is_missing(value):
+            return self.words.templates["value.missing"]
+        if (label := self.phrases.labels.get(_key(value))) is not None:
+            return label
+        if isinstance(value, (bool, np.bool_)):
+            return self.words.templates["value.yes" if value else "value.no"]
+        if self.column.type == "numeric" and _is_number(value):
+            return self.counted(exact(value))
+        return self.words.say("value.raw", value=_key(value))
+
+    def cell(self, cell: Any) -> str:
+        """A cell: a value, a range, or one of several."""
+        if isinstance(cell, frozenset):
+            return self._set(cell)
+        if isinstance(cell, pd.Interval) and cell.left < cell.right:
+            return self._range(*self._ends(cell))
+        return self.value(cell.left if isinstance(cell, pd.Interval) else cell)
+
+    def counted(self, number: Decimal) -> str:
+        """A number with its unit."""
+        return self._with_unit(self._number(number), number)
+
+    def clause(self, value: Any, cell: Any) -> tuple[str, str]:
+        """Subject and predicate of a change."""
+        if isinstance(cell, frozenset) and len(cell) == 1:
+            (cell,) = cell
+        if self._is_amount(value) and (isinstance(cell, pd.Interval) or self._is_amount(cell)):
+            now, ends = exact(value), self._ends(cell, value)
+            if (self.phrases.more if ends[0] > now else self.phrases.less) or not self.phrases.is_:
+                return self._shift(now, *ends)
+        return self._swap(value, cell)
+
+    def _is_amount(self, value: Any) -> bool:
+        """Whether a value is a number to reckon with: not missing, and not one that has a name of its own."""
+        return self.column.type == "numeric" and _is_number(value) and _key(value) not in self.phrases.labels
+
+    def _shift(self, now: Decimal, low: Decimal, high: Decimal) -> tuple[str, str]:
+        """A number that grows or shrinks, by how much, from where, to where."""
+        more = low > now
+        near, far = difference(low if more else high, now), difference(high if more else low, now)
+        phrase, direction = (self.phrases.more, "higher") if more else (self.phrases.less, "lower")
+        form, amounts, count = self._amount(near, far, bare=bool(phrase))
+        change = "change.span" if low.is_finite() and high.is_finite() and low < high else "change.moved"
+        moved = self.words.say(
+            change, now=self._in_pattern(self._number(now), now), then=self._range(low, high, bare=True)
+        )
+        if phrase:
+            said = phrase.replace("{}", self.words.say(f"amount.{form}", **amounts))
+            return self._predicate(f"{_inflected(said, self.words.is_singular(count))} {moved}", phrase)
+        return self.name, f"{self.words.say(f'{direction}.{form}', **amounts)} {moved}"
+
+    def _amount(self, near: Decimal, far: Decimal, *, bare: bool) -> tuple[str, dict[str, str], Decimal]:
+        """How an amount is put: its form, its parts, and the number that its unit agrees with."""
+        put = self._in_pattern if bare else self._with_unit
+        if near == far:
+            short = rough(near)
+            form = "exact" if short == near else "about"
+            return form, {"amount": put(self._number(short, amount=True), short)}, short
+        if not far.is_finite():
+            short = rough_up(near)
+            return "least", {"amount": put(self._number(short, amount=True), short)}, short
+        a, b = (rough_up(near), rough_down(far)) if rough_up(near) <= rough_down(far) else (near, far)
+        texts = self._number(a, amount=True), self._number(b, amount=True)
+        return "span", {"near": self._in_pattern(texts[0], a), "far": put(texts[1], b)}, b
+
+    def _swap(self, value: Any, cell: Any) -> tuple[str, str]:
+        """A value in the place of another one."""
+        phrase, then = self.phrases.is_, self.cell(cell)
+        form = "change.missing" if is_missing(value) else "change.instead"
+        instead = "" if phrase == "{}" else f" {self.words.say(form, now=self.value(value))}"
+        if not phrase:
+            return self.name, f"{self.words.say('value.is', value=then)}{instead}"
+        one = _is_number(cell) and self.words.is_singular(exact(cell))
+        return self._predicate(_inflected(phrase, one).replace("{}", then) + instead, phrase)
+
+    def _predicate(self, said: str, phrase: str) -> tuple[str, str]:
+        you = self.words.templates["subject.you"]
+        said = said.removeprefix(f"{you} ")
+        # "{} years older" needs its verb; "lived in {}" brings one, and so does a label that says it all.
+        bare = phrase.startswith("{}") and phrase != "{}"
+        return you, self.words.say("subject.predicate", phrase=said) if bare else said
+
+    def _ends(self, cell: Any, now: Any = None) -> tuple[Decimal, Decimal]:
+        """Both ends as they are said; one that the declared domain ends at is no bound."""
+        if not isinstance(cell, pd.Interval):
+            return exact(cell), exact(cell)
+        low, high = exact(cell.left), exact(cell.right)
+        if low == high:
+            return low, high
+        domain = self.column.public if self.column.type == "numeric" else None
+        if domain is not None and (now is None or domain[0] <= now <= domain[1]):
+            if cell.right >= domain[1] and cell.left > domain[0]:
+                high = Decimal("inf")
+            elif cell.left <= domain[0] and cell.right < domain[1]:
+                low = Decimal("-inf")
+        # Of others' values the whole range is said: a shorter one would hold fewer people than was promised.
+        return (low, high) if self.column.role == "quasi" else inside(low, high)
+
+    def _range(self, low: Decimal, high: Decimal, *, bare: bool = False) -> str:
+        put = self._in_pattern if bare else self._with_unit
+        if low == high:
+            return self.words.say("range.exact", low=put(self._number(low), low))
+        if not high.is_finite():
+            return self.words.say("range.least", low=put(self._number(low), low))
+        if not low.is_finite():
+            return self.words.say("range.most", high=put(self._number(high), high))
+        return self.words.say(
+            "range.span", low=self._in_pattern(self._number(low), low), high=put(self._number(high), high)
+        )
+
+    def _set(self, values: frozenset[Any]) -> str:
+        if not values:
+            return self.words.templates["value.none"]
+        levels = {v: i for i, v in enumerate(self.column.levels or ())}
+        ranks = sorted(levels[v] for v in values if v in levels)
+        if len(values) > _LISTED and len(ranks) == len(values) == ranks[-1] - ranks[0] + 1:
+            ends = [self.value((self.column.levels or ())[i]) for i in (ranks[0], ranks[-1])]
+            return self.words.say("value.ordered", low=ends[0], high=ends[1])
+        known = levels or {v: i for i, v in enumerate(self.column.values or ())}
+        ordered = sorted(values, key=lambda v: (is_missing(v), known.get(v, len(known)), *_order(v)))
+        said = list(dict.fromkeys(self.cell(v) for v in ordered))
+        return self.words.one_of(said, clauses=self.phrases.is_ == "{}")
+
+    def _number(self, number: Decimal, *, amount: bool = False) -> str:
+        return self.words.number(number, grouped=amount or self.phrases.numbers != "plain")
+
+    def _in_pattern(self, text: str, number: Decimal) -> str:
+        return _inflected(self.unit.replace("{}", text), self.words.is_singular(number)) if "{}" in self.unit else text
+
+    def _with_unit(self, text: str, number: Decimal) -> str:
+        unit = f"{{}} {self.unit}" if self.unit and "{}" not in self.unit else self.unit or "{}"
+        return _inflected(unit, self.words.is_singular(number)).replace("{}", text)
 
 
-def _is(values: str, column: Column) -> tuple[str, str]:
-    if column.phrases.is_:
-        return "you", _predicate(column.phrases.is_, _with_unit(values, column, plain=False))
-    return f"your {_spoken(column)}", f"were {_with_unit(values, column)}"
+def _inflected(text: str, singular: bool) -> str:
+    """`month|months` in the number that is due."""
+    return _FORMS.sub(lambda m: m[1] if singular else m[2], text)
 
 
-def _predicate(phrase: str, words: str) -> str:
-    # "{} years older" needs its verb; "lived in {}" brings one.
-    return ("were " if phrase.startswith("{}") else "") + phrase.replace("{}", words)
+def _plain_name(name: str) -> str:
+    """`credit_amount`, `hours-per-week` and `NumSatisfactoryTrades` as words."""
+    parts = _PARTS.findall(name) if name.isascii() and name.isprintable() else []
+    # Of AGE the letters say nothing; in MSinceTrade and 6M they are a word of their own.
+    return " ".join(p if p.isupper() and not name.isupper() else p.lower() for p in parts) or name
 
 
-def _with_unit(words: str, column: Column, *, plain: bool = True) -> str:
-    if "{}" in column.unit:
-        return column.unit.replace("{}", words)
-    return f"{words} {column.unit}" if plain and column.unit else words
+def _is_number(value: Any) -> bool:
+    plain_kinds = (int, float, np.integer, np.floating)
+    return isinstance(value, plain_kinds) and not isinstance(value, bool) and not is_missing(value)
 
 
-def _spoken(column: Column) -> str:
-    return column.name.replace("_", " ")
+def _key(value: Any) -> str:
+    """A value as a schema file writes it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return plain(exact(value)) if _is_number(value) else cell_text(value)
 
 
-def _ordered(values: frozenset[Any], column: Column) -> list[str]:
-    levels = column.levels or ()
-    rank = {v: i for i, v in enumerate(levels)}
-    return [cell_text(v) for v in sorted(values, key=lambda v: (rank.get(v, len(rank)), cell_text(v)))]
+def _order(value: Any) -> tuple[bool, float, str]:
+    """Numbers by size, then texts."""
+    left = value.left if isinstance(value, pd.Interval) else value
+    return (not _is_number(left), float(left) if _is_number(left) else 0.0, cell_text(value))

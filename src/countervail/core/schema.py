@@ -15,6 +15,7 @@ import pandas as pd
 
 from countervail.core.canonical import canonical_value
 from countervail.core.errors import SchemaError, listed, shown
+from countervail.core.words.phrases import Phrases
 
 Type = Literal["numeric", "ordinal", "categorical"]
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
@@ -22,15 +23,6 @@ TYPES: tuple[Type, ...] = get_args(Type)
 ROLES: tuple[Role, ...] = get_args(Role)
 _PLACES = 5
 _LARGEST = sys.float_info.max
-
-
-@dataclass(frozen=True, slots=True)
-class Phrases:
-    """How a change of a column is said; `{}` stands for the amount or the value."""
-
-    more: str = ""
-    less: str = ""
-    is_: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +41,7 @@ class Column:
     unit : str
         "years", or a pattern such as "${}K".
     phrases : Phrases
-        Words for explanations, e.g. `Phrases(more="{} years older")`.
+        Words for explanations, e.g. `Phrases(more="{} year|years older")`.
     read : bool
         Whether domain or levels were read off the rows and nobody has confirmed them: they are then not public.
     inferred : bool
@@ -261,10 +253,7 @@ class Schema:
                 entry["read"] = True
             if c.unit:
                 entry["unit"] = c.unit
-            words = {"more": c.phrases.more, "less": c.phrases.less, "is": c.phrases.is_}
-            if any(words.values()):
-                entry["phrases"] = {k: v for k, v in words.items() if v}
-            columns[c.name] = entry
+            columns[c.name] = {**entry, **c.phrases.to_dict()}
         return {"version": 1, "favourable": list(self.favourable), "columns": columns}
 
     @classmethod
@@ -317,7 +306,7 @@ def _check_labels(what: str, values: tuple[Any, ...]) -> None:
 
 
 def _column(name: str, entry: Any) -> Column:
-    known = {"type", "role", "domain", "levels", "read", "unit", "phrases"}
+    known = {"type", "role", "domain", "levels", "read", "unit", "phrases", "labels", "languages"}
     if not isinstance(entry, Mapping):
         raise SchemaError(f"The entry of column '{name}' must be a table with {sorted(known)}.")
     if unknown := sorted(set(entry) - known):
@@ -327,13 +316,8 @@ def _column(name: str, entry: Any) -> Column:
             raise SchemaError(f"The {key} of column '{name}' must be a list. Got a single value instead.")
     if not isinstance(entry.get("read", False), bool):
         raise SchemaError(f"The 'read' of column '{name}' must be true or false.")
-    words = entry.get("phrases", {})
-    if not isinstance(words, Mapping):
-        raise SchemaError(f"The phrases of column '{name}' must be a table with the keys more, less, is.")
-    if unknown := sorted(set(words) - {"more", "less", "is"}):
-        raise SchemaError(f"Unknown phrases for column '{name}': {unknown}. Known: more, less, is.")
-    if not all(isinstance(v, str) for v in (entry.get("unit", ""), *words.values())):
-        raise SchemaError(f"The unit and the phrases of column '{name}' must be text.")
+    if not isinstance(entry.get("unit", ""), str):
+        raise SchemaError(f"The unit of column '{name}' must be text.")
     return Column(
         name,
         entry.get("type", "categorical"),
@@ -341,6 +325,6 @@ def _column(name: str, entry: Any) -> Column:
         tuple(entry["domain"]) if entry.get("domain") is not None else None,
         tuple(entry["levels"]) if entry.get("levels") is not None else None,
         entry.get("unit", ""),
-        Phrases(words.get("more", ""), words.get("less", ""), words.get("is", "")),
+        Phrases.from_dict(name, entry),
         entry.get("read", False),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import as_file, files
 
 from countervail.core.errors import bad_parameter
@@ -25,8 +26,19 @@ def load(name: str) -> Table:
         return _BUNDLED[name]()
     if name in REGISTERED:
         path = find(name)
-        return Table.read(path, read_description(description_path(path)))
+        return Table.read(path, _worded(read_description(description_path(path)), name))
     raise bad_parameter("load", "name", f"one of {sorted([*_BUNDLED, *REGISTERED])}", name)
+
+
+def _worded(schema: Schema, name: str) -> Schema:
+    """The schema with words for its columns, where there are any for this data set."""
+    words = files("countervail.data") / "bundled" / "words" / f"{name}.toml"
+    if not words.is_file():
+        return schema
+    with as_file(words) as path:
+        said = read_schema(path)
+    spoken = (replace(c, unit=said[c.name].unit, phrases=said[c.name].phrases) if c.name in said else c for c in schema)
+    return replace(schema, columns=tuple(spoken))
 
 
 def german_credit() -> Table:

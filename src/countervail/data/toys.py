@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from countervail.core.schema import Column, Phrases, Schema
+from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
+from countervail.core.words.phrases import Phrases
 
 _CREDIT_COLUMNS = (
     Column("name", role="identifier"),
-    Column("age", "numeric", "quasi", unit="years", phrases=Phrases("{} years older", "{} years younger")),
+    Column("age", "numeric", "quasi", unit="years", phrases=Phrases("{} year|years older", "{} year|years younger")),
     Column("gender", "categorical", "quasi", ("F", "M")),
     Column("city", "categorical", "quasi", ("Antwerp", "Brussels"), phrases=Phrases(is_="lived in {}")),
     Column("salary", "numeric", unit="${}K", phrases=Phrases("earned {} more", "earned {} less")),

@@ -42,7 +42,8 @@ def test_the_worked_example_comes_out_exactly(lisa):
     assert cv.measure.pureness(lisa, cv.data.toy_credit_model).tolist() == [0.5]
     assert cv.measure.discernibility(lisa) == 3
     assert lisa[0].sentence == (
-        "If you were 3-6 years older, lived in Antwerp and earned $10K more, the decision would be Accept."
+        "If you were 3 to 6 years older (between 24 and 27 instead of 21), lived in Antwerp (instead of Brussels) and "
+        "earned $10K more (from $50K to $60K), the decision would be Accept."
     )
     assert "It holds for 50% of the combinations" in lisa.to_text()
 

@@ -264,10 +264,8 @@ def test_own_values_match_anybody_where_people_are_counted(answers):
 
 
 def test_own_values_cost_no_certainty(answers):
-    loss, moved = (
-        cv.measure.ncp(answers, table=small_table(200)),
-        ~answers.unmoved(answers.schema.names("quasi")).all(axis=1),
-    )
+    loss = cv.measure.ncp(answers, table=small_table(200))
+    moved = ~answers.unmoved(answers.schema.names("quasi")).all(axis=1)
     assert (loss[answers.found & ~moved] == 0).all()
     assert loss[answers.found].max() < 1
 

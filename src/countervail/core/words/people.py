@@ -1,0 +1,90 @@
+"""Answers person by person: what each would have to change, for programs, tables and letters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from countervail.core.cells import cell_to_json, is_missing, visible
+from countervail.core.phrase import ColumnWords
+from countervail.core.schema import Column
+
+if TYPE_CHECKING:
+    from countervail.core.explanation import Explanation, Explanations
+
+
+def changes(e: Explanation) -> list[dict[str, Any]]:
+    """Each change as JSON data: the feature, the asker's value, the nearest one that would do, all that would."""
+    return [
+        {
+            "feature": n,
+            "from": cell_to_json(e.factual[n]),
+            "to": cell_to_json(nearest(e.factual[n], cell, e.schema[n])),
+            "cell": cell_to_json(cell),
+        }
+        for n, cell in e.changes.items()
+    ]
+
+
+def worded_changes(e: Explanation, language: str) -> list[dict[str, str]]:
+    """Each change in words: what, now, instead."""
+    spoken = {n: ColumnWords.of(e.schema[n], language) for n in e.changes}
+    return [
+        {
+            "feature": n,
+            "what": visible(spoken[n].name),
+            "now": visible(spoken[n].value(e.factual[n])),
+            "instead": visible(spoken[n].cell(cell)),
+        }
+        for n, cell in e.changes.items()
+    ]
+
+
+def nearest(value: Any, cell: Any, column: Column) -> Any:
+    """The value of a cell that lies nearest; of labels without an order, the first by name."""
+    if isinstance(cell, pd.Interval):
+        return cell.left if is_missing(value) or value < cell.left else cell.right
+    if not isinstance(cell, frozenset):
+        return cell
+    rank = {v: i for i, v in enumerate(column.levels or ())}
+    near = [nearest(value, c, column) for c in cell]
+
+    def far(v: Any) -> tuple[bool, float, str]:
+        if v in rank and value in rank:
+            return is_missing(v), abs(rank[v] - rank[value]), str(v)
+        numbers = column.type == "numeric" and not is_missing(v) and not is_missing(value)
+        return is_missing(v), abs(v - value) if numbers else 0.0, str(v)
+
+    return min(near, key=far, default=None)
+
+
+def people(e: Explanations, language: str = "en") -> list[dict[str, Any]]:
+    """One entry per person: who, the decision, and the answers, each of them once."""
+    assert e.query is not None
+    found: dict[int, dict[str, Any]] = {}
+    for i, (query, one) in enumerate(zip(e.query.tolist(), e)):
+        person = found.setdefault(query, {"query": query, "status": one.status, "before": cell_to_json(one.before)})
+        if e.ids is not None:
+            person["id"] = e.ids.iloc[i]
+        answer = {"after": cell_to_json(one.after), "sentence": one.say(language), "changes": changes(one)}
+        answers = person.setdefault("answers", [])
+        if one.found and answer not in answers:
+            answers.append(answer)
+    return list(found.values())
+
+
+def change_table(e: Explanations, language: str = "en") -> pd.DataFrame:
+    """One row per change: who, which answer, what, now, instead, and the decision it leads to."""
+    assert e.query is not None
+    lead = "query" if e.ids is None else str(e.ids.name)
+    rows: list[dict[str, Any]] = []
+    number: dict[int, int] = {}
+    for i, (query, one) in enumerate(zip(e.query.tolist(), e)):
+        number[query] = number.get(query, 0) + 1
+        who = query if e.ids is None else e.ids.iloc[i]
+        rows += [
+            {lead: who, "answer": number[query], **change, "decision": one.after}
+            for change in worded_changes(one, language)
+        ]
+    return pd.DataFrame(rows, columns=[lead, "answer", "feature", "what", "now", "instead", "decision"])
