@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Bools, Ints, Matrix, first_best
+from countervail.core.constraints import Constraints
 from countervail.core.distance import EPS, HEOM, Neighbours
 from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
@@ -16,7 +17,6 @@ from countervail.core.table import Rows, Table
 from countervail.explain.answering import Answers, Queries
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
-from countervail.explain.constraints import Constraints
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
 REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
