@@ -25,8 +25,9 @@ def choose_sparsest(owner: Ints, x: Matrix, rows: Matrix, distances: Distances, 
 def choose_different(x: Matrix, taken: Sequence[Matrix], rows: Matrix, apart: Floats, n: int) -> list[int]:
     """Which rows to take besides those of one query, up to `n` in all: as different from all of them as there are.
 
-    A row is the more alike the more of the columns that it or another changes both change. Among rows that are equally
-    alike fewer changes are better, then nearer ones, then the first. Equal rows are taken once.
+    Two rows are as alike as the share of columns that both change, of those that the one with fewer changes: to do the
+    same and more is nothing new. Among equally alike ones fewer changes are better, then nearer ones, then the first.
+    Equal rows are taken once.
     """
     held = [unlike(row, x) for row in taken]
     seen = {row.tobytes() for row in taken}
@@ -44,4 +45,4 @@ def choose_different(x: Matrix, taken: Sequence[Matrix], rows: Matrix, apart: Fl
 
 
 def _alike(changed: Bools, held: Sequence[Bools]) -> float:
-    return max((float((changed & h).sum() / max((changed | h).sum(), 1)) for h in held), default=0.0)
+    return max((float((changed & h).sum() / max(min(changed.sum(), h.sum()), 1)) for h in held), default=0.0)
