@@ -29,6 +29,17 @@ from countervail.cli.shared.common import (
     say_formulas,
     say_json,
 )
+from countervail.cli.shared.constraints import FLAGS as CONSTRAINTS
+from countervail.cli.shared.constraints import (
+    Costs,
+    Forbidden,
+    Immutable,
+    MaxChanges,
+    Monotone,
+    Ranges,
+    Several,
+    read_constraints,
+)
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.core.cells import cell_text
@@ -41,7 +52,7 @@ from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarant
 from countervail.core.table import Table
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
-FLAGS = ("k", "search", "groups", "epsilon", "neighbours", "missing", "reward", "target", "ledger")
+FLAGS = ("k", "search", "groups", "epsilon", "neighbours", "missing", "reward", "target", "ledger", *CONSTRAINTS)
 
 
 class SearchName(StrEnum):
@@ -94,6 +105,13 @@ def explain(
     target: Annotated[
         str | None, typer.Option(help="'favourable', 'other', or a label. Default: favourable.", show_default=False)
     ] = None,
+    immutable: Immutable = None,
+    monotone: Monotone = None,
+    ranges: Ranges = None,
+    forbidden: Forbidden = None,
+    max_changes: MaxChanges = None,
+    costs: Costs = None,
+    n_counterfactuals: Several = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     allow_pickle: Annotated[
         bool, typer.Option(help="Open the model even if it is a pickle (it can run code).")
@@ -108,6 +126,9 @@ def explain(
     By default they are k-anonymous. Plain ones (`--method nice`) are other people's records: do not hand them out.
 
     Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops --k 10 -o out.html`
+
+    Within what people can do: `... --immutable sex --monotone age=up --range income=0:100000
+    --forbid "job:unskilled->management" --max-changes 3 --n 3`; the schema file may declare the first three.
 
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
     --method private-neighbours --epsilon 0.1 --ledger people.ledger --dataset "customers 2026"`
@@ -124,6 +145,13 @@ def explain(
         "missing": missing or None,
         "reward": reward,
         "target": target,
+        "immutable": immutable or None,
+        "monotone": monotone or None,
+        "ranges": ranges or None,
+        "forbidden": forbidden or None,
+        "max_changes": max_changes,
+        "costs": costs or None,
+        "n_counterfactuals": n_counterfactuals,
     }
     kind = chosen(explaining(), method, given)
     promise = registry.promise(kind)
@@ -135,13 +163,15 @@ def explain(
     for line in warned:
         remark(line)
     table = Table.read(data, schema)
-    queries = None if rows is None else _asked(rows, table, private)
+    wishes = read_constraints(given, table)
+    missing_too = model is not None and registry.fact(kind, "takes_missing")
+    queries = None if rows is None else _asked(rows, table, private, missing_too)
     decide = _model(model, table, allow_pickle)
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
     queries = _refused(table, decide, aim) if queries is None else queries
-    made = make(kind, {**given, "groups": _stored(groups), "target": aim, "ledger": counted})
+    made = make(kind, {**given, **wishes, "groups": _stored(groups), "target": aim, "ledger": counted})
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
@@ -164,13 +194,15 @@ def explain(
         remark(line)
 
 
-def _asked(path: Path, table: Table, private: bool) -> Any:
+def _asked(path: Path, table: Table, private: bool, missing_too: bool) -> Any:
     """The people who ask, checked before anything is trained or fitted."""
     frame = read_frame(path, table.schema)
     if private:
         check_declared(frame, table.schema, "explain")
-    else:
-        require_numbers(conform_rows(frame, table, "explain"), table.schema, "explain", "rows")
+        return frame
+    conformed = conform_rows(frame, table, "explain")
+    if not missing_too:
+        require_numbers(conformed, table.schema, "explain", "rows")
     return frame
 
 

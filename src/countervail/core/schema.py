@@ -127,7 +127,9 @@ class Column:
             numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) <= _LARGEST for v in r)
             if not numbers or len(r) != 2 or not r[0] <= r[1]:
                 raise SchemaError(f"{who.format('range')} be [low, high], two numbers with low <= high.")
-        elif not r or not (self.read or self.values is None or set(r) <= set(self.values)):
+            return
+        _check_labels(f"The range of column '{self.name}'", r)
+        if not r or not (self.read or self.values is None or set(r) <= set(self.values)):
             raise SchemaError(f"{who.format('range')} be a list of its declared values, at least one.")
 
     @property
