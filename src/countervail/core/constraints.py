@@ -142,6 +142,13 @@ class Constraints:
             ok[:, j] = self._allows(j, x[:, j], rows[:, j])
         return ok
 
+    def reach(self, x: Matrix, values: Matrix) -> Bools:
+        """Query x column x place: which of the values that are listed for each column a query may have."""
+        ok = np.ones((len(x), *values.shape), dtype=bool)
+        for j in self._bound():
+            ok[:, j] = self._allows(j, x[:, j, None], values[None, j])
+        return ok
+
     def allows_intervals(self, j: int, x: Floats, low: Floats, high: Floats) -> Bools:
         """Query x cell: whether a query (its value in numeric column j) may have every number of a closed interval."""
         a, b, c = x[:, None], low[None], high[None]

@@ -183,6 +183,19 @@ class Aim:
         return join_queries([p[0] for p in parts]), join_answers([p[1] for p in parts])
 
 
+def remarks(found: Bools, own: list[str]) -> list[str] | None:
+    """Behind the last answer of each query, that there are no more; where there is none, why."""
+    queries, n = found.shape
+    held = found.sum(axis=1)
+    notes = [""] * (queries * n)
+    for q in range(queries):
+        if held[q] == 0:
+            notes[q * n] = own[q]
+        elif held[q] < n:
+            notes[q * n + int(held[q]) - 1] = f"{held[q]} of {n} different answers were found."
+    return notes if any(notes) else None
+
+
 def join_queries(parts: Sequence[Queries]) -> Queries:
     """Several batches as one; the scores stay behind."""
     if len(parts) == 1:
@@ -242,7 +255,9 @@ def explanations(
     answers = answers if n == 1 else answers.only(stands)
     given, found = answers.given, answers.found
     cells = answers.shown if answers.shown is not None else asked.encoder.decode(answers.cells)
-    notes = answers.notes if not undone else [undone if bad else "" for bad in given & ~found]
+    notes = answers.notes
+    if undone:
+        notes = [undone if bad else said for bad, said in zip(given & ~found, notes or [""] * len(given))]
     status = np.where(found, "found", np.where(asked.already[query], "already_favourable", "no_counterfactual"))
     return Explanations(
         asked.frame.iloc[query].reset_index(drop=True),

@@ -14,7 +14,7 @@ from countervail.core.constraints import Constraints
 from countervail.core.distance import HEOM, SCALES, Neighbours, Scale, stretched_columns
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Answers, Queries, join_answers
+from countervail.explain.answering import Answers, Queries, join_answers, remarks
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
 from countervail.explain.several import choose_different, choose_sparsest
@@ -179,7 +179,7 @@ class NICE(Explainer):
             answers = self._walked(asked, answers) if walks else answers
         else:
             answers = _Several(self, asked, rows).run()
-        return replace(answers, notes=_notes(answers.found.reshape(len(asked), n), c.notes(asked.x)))
+        return replace(answers, notes=remarks(answers.found.reshape(len(asked), n), c.notes(asked.x)))
 
     def _neighbours(self, asked: Queries, rows: Ints) -> Answers:
         """The neighbours themselves."""
@@ -312,16 +312,3 @@ class _Several:
 
     def _distances(self, a: Matrix, b: Matrix) -> Floats:
         return self.nice.heom_.between(a, b, self.constraints.weights if self.constraints.costs else None)
-
-
-def _notes(found: Bools, own: list[str]) -> list[str] | None:
-    """Behind the last answer of each query, that there are no more; where there is none, why."""
-    queries, n = found.shape
-    held = found.sum(axis=1)
-    notes = [""] * (queries * n)
-    for q in range(queries):
-        if held[q] == 0:
-            notes[q * n] = own[q]
-        elif held[q] < n:
-            notes[q * n + int(held[q]) - 1] = f"{held[q]} of {n} different answers were found."
-    return notes if any(notes) else None
