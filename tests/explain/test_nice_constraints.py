@@ -286,3 +286,29 @@ def test_a_column_is_used_twice_only_where_no_neighbour_leads_there_without_it()
         reached = small_model(ends.astype(asked.dtypes.to_dict())).argmax(axis=1) == 1
         assert apart[-1] == reached.any()
     assert len(set(apart)) == 2
+
+
+def stretched(seed=0, n=300):
+    t = small_table(n, seed=seed, domains=False)
+    frame = t.frame.assign(debt=np.random.default_rng(seed).gamma(2.0, 0.2, n))
+    frame.iloc[0, frame.columns.get_loc("debt")] = 50_000.0
+    return cv.Table.from_frame(frame, target="ok", favourable="yes", identifiers=["id"])
+
+
+def test_a_range_that_a_few_values_make_is_said_wherever_the_answers_go():
+    table = stretched()
+    e = cv.NICE().fit(table, small_model).explain(table.features.iloc[:3])
+    assert len(e.caveats) == 1 and "A few extreme values make up the range of debt" in e.caveats[0]
+    assert "scale='quantile'" in e.to_json() and "range of debt" in e._repr_html_()
+    for scale in ("iqr", "std", "quantile"):
+        assert cv.NICE(scale=scale).fit(table, small_model).explain(table.features.iloc[:3]).caveats == ()
+
+
+@pytest.mark.parametrize("scale", ["iqr", "quantile"])
+def test_robust_scales_look_at_what_one_outlier_hides(scale):
+    table, asked = stretched(), stretched(seed=1).features.iloc[1:60]
+    kept = {}
+    for kind in ("minmax", scale):
+        e = cv.NICE(scale=kind, justified=False).fit(table, small_model).explain(asked)
+        kept[kind] = float((e.counterfactuals["debt"] - e.factuals["debt"]).abs().median())
+    assert kept[scale] < kept["minmax"] / 2
