@@ -152,7 +152,8 @@ class NICE(Explainer):
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(reward=r) for r in REWARDS] + [cls(target="favourable", n_counterfactuals=2)]
+        bound = cls("sparsity", n_counterfactuals=3, monotone={"age": "up"}, max_changes=3, costs={"income": 2.0})
+        return [*(cls(reward=r) for r in REWARDS), cls(target="favourable", n_counterfactuals=2), bound]
 
     def eligible(self) -> Bools:
         """Which training rows may serve as neighbours."""

@@ -116,7 +116,8 @@ class PrivateNeighbours(PrivateExplainer):
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [*(cls(pool=v, neighbours=5) for v in VARIANTS), cls(random_state=0)]
+        bound = cls(neighbours=5, n_counterfactuals=2, monotone={"age": "up"}, costs={"income": 2.0})
+        return [*(cls(pool=v, neighbours=5) for v in VARIANTS), cls(random_state=0), bound]
 
     def _promise(self) -> DifferentialPrivacy:
         return DifferentialPrivacy(float(self.epsilon), page="docs/decisions/dp-neighbours.md")
