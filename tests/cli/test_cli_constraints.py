@@ -82,3 +82,22 @@ def test_open_ends_and_sets_are_ranges_too(run, folder, tmp_path):
     code, _, _ = run(*words(folder, "--range", "income=40:", "--range", "city=a,b", "-o", out))
     _, _, b = answers(out)
     assert code == 0 and len(b) and (b["income"] >= 40).all() and set(b["city"]) <= {"a", "b"}
+
+
+@pytest.mark.parametrize("flag", [("--n", "3")])
+def test_methods_that_do_not_take_a_flag_name_those_that_do(run, folder, flag):
+    code, _, err = run(*words(folder, *flag, method="noisy-counterfactual"))
+    assert code == 2 and "noisy-counterfactual does not take --n (that is for nice, " in err.replace("\n", " ")
+
+
+@pytest.mark.parametrize("method", ["private-neighbours", "private-histograms", "dp-table"])
+def test_private_methods_take_the_same_flags(run, folder, tmp_path, method):
+    out = tmp_path / "out.json"
+    flags = ("--immutable", "city", "--monotone", "age=up", "--range", "income=0:90", "--max-changes", "3", "--n", "2")
+    code, _, err = run(*words(folder, *flags, "--epsilon", "5", "-o", out, method=method))
+    assert code == 0, err
+    data, a, b = answers(out)
+    assert (
+        len(b) and (a["city"] == b["city"]).all() and (b["age"] >= a["age"]).all() and b["income"].between(0, 90).all()
+    )
+    assert data["guarantee"]["epsilon"] == 5.0

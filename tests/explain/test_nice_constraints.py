@@ -12,6 +12,8 @@ from test_nice_properties import people as drawn_people
 
 import countervail as cv
 from countervail.core.schema import Column, Schema
+from countervail.explain import Explainer
+from countervail.explain.answering import Answers
 from countervail.testing import small_model, small_table
 
 REWARDS = ["none", "sparsity", "proximity"]
@@ -312,3 +314,23 @@ def test_robust_scales_look_at_what_one_outlier_hides(scale):
         e = cv.NICE(scale=kind, justified=False).fit(table, small_model).explain(asked)
         kept[kind] = float((e.counterfactuals["debt"] - e.factuals["debt"]).abs().median())
     assert kept[scale] < kept["minmax"] / 2
+
+
+class First(Explainer):
+    """Shows everybody the first row with a wanted decision."""
+
+    name = "first"
+
+    def _find(self, asked):
+        row = np.array([np.flatnonzero(w[self.decision_.train])[0] for w in asked.wanted])
+        return Answers(self.rows_[row], self.decision_.train[row], np.ones(len(row), dtype=bool))
+
+
+def test_an_explainer_that_takes_no_constraints_says_so():
+    t = small_table()
+    fitted = First().fit(t, small_model)
+    assert fitted.explain(t).caveats == ()
+    with pytest.raises(cv.CountervailError, match="'constraints' parameter of First must be None"):
+        fitted.explain(t, constraints={"immutable": ["age"]})
+    declared = cv.Table(t.frame, t.schema.with_column("city", actionable="no"))
+    assert "takes no constraints" in First().fit(declared, small_model).explain(t).caveats[0]

@@ -24,6 +24,8 @@ from countervail.model.decision import Decision
 
 _BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 
+_UNHEARD = "The schema says what may be asked of people; this explainer takes no constraints, and may break them."
+
 
 class Named:
     """Knows what it is called in errors."""
@@ -66,6 +68,8 @@ class Explainer(Named, BaseEstimator, ABC):
         `constraints` are those of these people besides the ones of the explainer, under the same names: a mapping for
         all rows, such as `{"immutable": ["job"]}`, or a list with one (or None) for each row.
         """
+        if constraints is not None and not self._obeys:
+            raise bad_parameter(self._owner, "constraints", "None: this explainer takes none", constraints)
         given = self._queries(rows)
         n, kinds = self.n_counterfactuals, asked_for(constraints, len(given[1]), self.constraints_)
         find = constrained(self._find, *kinds, n)
@@ -112,9 +116,13 @@ class Explainer(Named, BaseEstimator, ABC):
         if holes.any() and not (self.takes_missing and answers_to(model, frame[holes])):
             require_numbers(frame, table.schema, self._owner, parameter)
 
+    @property
+    def _obeys(self) -> bool:
+        return "immutable" in self.get_params(deep=False)
+
     def _caveats(self) -> tuple[str, ...]:
         """What must be known about every answer."""
-        return ()
+        return (_UNHEARD,) if self.constraints_ and not self._obeys else ()
 
     def _aim(self) -> Aim:
         return Aim(self.decision_, self.target, self.table_.schema, self._owner)
