@@ -15,7 +15,7 @@ from countervail.testing import small_model, small_table
 SRC = Path(cv.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
 # What is asked of an answer, not how it is found: the same on every explainer.
-CONSTRAINTS = {"immutable", "ranges", "monotone", "forbidden", "n_counterfactuals"}
+CONSTRAINTS = {"immutable", "ranges", "monotone", "forbidden", "max_changes", "costs", "n_counterfactuals"}
 
 
 def classes():

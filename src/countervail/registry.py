@@ -26,6 +26,7 @@ FACTS: dict[str, Any] = {
     "keeps_draw": False,  # the noise is drawn once, at fit: asking again gives the same answer
     "gives_regions": False,  # answers hold ranges and sets, not plain values
     "keeps_rows": True,  # tables: each released row stands for one row of the original
+    "takes_missing": False,  # explains numbers that are missing, where the model takes them
     "rows_are": "rows",  # tables: what a released row is called
     "extra": None,  # the optional dependency without which it does not run
     "variants": ({},),  # settings that promise something else, for the tables of the docs

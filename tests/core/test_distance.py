@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countervail import Column, Schema, Table
-from countervail.core.distance import EPS, HEOM, Neighbours
+from countervail.core.distance import EPS, HEOM, Neighbours, stretched_columns
 from countervail.core.encode import Encoder
 
 LEVELS, CITIES = ("lo", "mid", "hi"), ("x", "y", "z")
@@ -35,16 +35,16 @@ def as_frame(rows):
     return pd.DataFrame(rows, columns=SCHEMA.names()).astype({"level": object, "city": object, "job": object})
 
 
-def slow_distance(p, q, scales):
-    """The slow twin: HEOM of two rows as the paper writes it, terms in column order."""
+def slow_distance(p, q, scales, weights=(1, 1, 1, 1, 1)):
+    """The slow twin: HEOM of two rows as the paper writes it, terms in column order; weights are ours."""
     total = 0.0
     for j in (0, 1):
-        total += abs(p[j] - q[j]) / scales[j]
+        total += abs(p[j] - q[j]) / scales[j] * weights[j]
     if p[2] is None or q[2] is None:
-        total += 0.0 if p[2] is q[2] else 1.0
+        total += 0.0 if p[2] is q[2] else weights[2]
     else:
-        total += abs(LEVELS.index(p[2]) - LEVELS.index(q[2])) / 2
-    return total + sum(p[j] != q[j] for j in (3, 4))
+        total += abs(LEVELS.index(p[2]) - LEVELS.index(q[2])) / 2 * weights[2]
+    return total + sum(weights[j] * (p[j] != q[j]) for j in (3, 4))
 
 
 def slow_scales(rows, kind):
@@ -79,7 +79,9 @@ def test_between_is_the_distance_of_the_paper(rows, kind):
     assert heom.between(coded, coded).tolist() == [0.0] * len(rows)
 
 
-def slow_nearest(rows, classes, eligible, query, wanted, n, scales, admissible=None, distinct=True):
+def slow_nearest(
+    rows, classes, eligible, query, wanted, n, scales, admissible=None, distinct=True, weights=(1, 1, 1, 1, 1)
+):
     """The slow twin: all rows by distance and row number; of equal rows of a class only the first."""
     seen, ranked = set(), []
     for i, r in enumerate(rows):
@@ -87,7 +89,7 @@ def slow_nearest(rows, classes, eligible, query, wanted, n, scales, admissible=N
             continue
         seen.add((r, classes[i]))
         if wanted[classes[i]] and (admissible is None or admissible[i]):
-            ranked.append((slow_distance(r, query, scales), i))
+            ranked.append((slow_distance(r, query, scales, weights), i))
     ranked.sort()
     return [i for _, i in ranked[:n]] + [-1] * (n - len(ranked)), [d for d, _ in ranked[:n]]
 
@@ -179,3 +181,67 @@ def test_a_level_that_only_the_query_misses_is_one_away_from_every_level():
     every = np.zeros(3, dtype=np.int64)
     _, away = Neighbours(heom, coded, every, every == 0).nearest(query, np.ones((1, 1), dtype=bool), 3)
     assert away.tolist() == [[1.0, 1.0, 1.0]]
+
+
+@given(
+    st.lists(row, min_size=2, max_size=14), row, st.integers(1, 4), st.tuples(*[st.sampled_from((0.25, 1.0, 8.0))] * 5)
+)
+def test_weighed_columns_are_those_of_the_slow_twin(rows, query, n, weights):
+    heom, coded, asked = space([*rows, (0, 0.0, "lo", "x", "p"), (4, 1.0, "hi", "y", "q")], [query])
+    heom = HEOM(heom.measured, np.array([4.0, 2.0, 2.0]), heom.missing)
+    every = np.zeros(len(rows), dtype=np.int64)
+    index = Neighbours(heom, coded[: len(rows)], every, every == 0, distinct=False)
+    found, distances = index.nearest(asked, np.ones((1, 1), dtype=bool), n, weights=np.array(weights))
+    args = (rows, every, every == 0, query, [True], n, (4.0, 2.0))
+    expected, apart = slow_nearest(*args, distinct=False, weights=weights)
+    assert found[0].tolist() == expected and distances[0, : len(apart)].tolist() == apart
+    again = heom.between(np.repeat(asked, len(rows), axis=0), coded[: len(rows)], np.array(weights))
+    assert again.tolist() == [slow_distance(r, query, (4.0, 2.0), weights) for r in rows]
+
+
+def one_column(values, domain=None):
+    table = Table(pd.DataFrame({"a": values}), Schema((Column("a", "numeric", domain=domain),)))
+    encoder = Encoder.fit(table)
+    return encoder, encoder.encode(table.frame)
+
+
+@pytest.mark.parametrize(
+    ("scale", "domain", "expected"),
+    [
+        ("minmax", None, 1000.0),
+        ("range", None, 1000.0),
+        ("range", (0, 5000), 5000.0),
+        ("iqr", None, 2.0),  # quartiles 1 and 3 by linear interpolation
+        ("std", None, float(np.std([0, 1, 2, 3, 1000]))),
+    ],
+)
+def test_scales_are_what_they_are_called(scale, domain, expected):
+    encoder, rows = one_column([0, 1, 2, 3, 1000], domain)
+    assert HEOM.fit(encoder, rows, scale).scale.tolist() == [expected]
+
+
+def test_an_interquartile_range_of_nothing_is_replaced_by_the_standard_deviation():
+    encoder, rows = one_column([5, 5, 5, 5, 5, 9])
+    assert HEOM.fit(encoder, rows, "iqr").scale.tolist() == [pytest.approx(np.std([5, 5, 5, 5, 5, 9]))]
+    encoder, rows = one_column([5, 5, 5])
+    assert HEOM.fit(encoder, rows, "iqr").scale.tolist() == [EPS]
+
+
+def test_by_rank_a_distance_is_the_share_of_people_in_between():
+    encoder, rows = one_column([0, 1, 1, 3, 1000])
+    heom = HEOM.fit(encoder, rows, "quantile")
+    # Half of those at either end count: 0 is at 0.1, 1 at 0.4, 3 at 0.7, 1000 at 0.9.
+    steps = heom.between(np.array([[0.0], [1.0], [3.0], [0.0]]), np.array([[1.0], [3.0], [1000.0], [1000.0]]))
+    assert steps.tolist() == pytest.approx([0.3, 0.3, 0.2, 0.8])
+    assert heom.between(np.array([[2.0]]), np.array([[1.0]])).tolist() == pytest.approx([0.15])  # halfway to 3
+    assert heom.between(np.array([[-9.0]]), np.array([[2000.0]])).tolist() == pytest.approx([0.8])  # beyond the ends
+
+
+def test_columns_that_a_few_values_stretch_are_named():
+    rng = np.random.default_rng(0)
+    usual = rng.normal(0, 1, 1000)
+    assert stretched_columns(*one_column(usual)) == []
+    assert stretched_columns(*one_column([*usual, 1e6])) == ["a"]
+    assert stretched_columns(*one_column([*usual, *rng.uniform(0, 1e6, 100)])) == []  # not a few
+    assert stretched_columns(*one_column([0.0] * 1000 + [1.0])) == []  # the others do not differ at all
+    assert stretched_columns(*one_column([*usual, float("nan"), 1e6])) == ["a"]

@@ -37,7 +37,23 @@ def columns(draw, name):
         levels = draw(st.none() | st.lists(value, max_size=4, unique=True).map(tuple))
     elif kind == "categorical":
         domain = draw(st.none() | st.lists(value, max_size=4, unique=True).map(tuple))
-    return Column(name, kind, role, domain, levels, draw(text), Phrases(draw(text), draw(text), draw(text)))
+    ways = ["no", "any"] if kind == "categorical" else ["no", "up", "down", "any"]
+    known, range_ = levels if kind == "ordinal" else domain, None
+    if kind == "numeric" and draw(st.booleans()):
+        range_ = tuple(sorted(draw(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=2))))
+    elif kind != "numeric" and known:
+        range_ = draw(st.none() | st.lists(st.sampled_from(known), min_size=1, unique=True).map(tuple))
+    return Column(
+        name,
+        kind,
+        role,
+        domain,
+        levels,
+        draw(text),
+        Phrases(draw(text), draw(text), draw(text)),
+        actionable=draw(st.sampled_from(ways)),
+        range=range_,
+    )
 
 
 @st.composite
@@ -104,6 +120,15 @@ def test_the_domain_of_an_ordinal_column_is_its_levels():
         (lambda: Column("a", "ordinal", levels=("x", "x")), "must not repeat a value"),
         (lambda: Column("a", domain=(["x"], ["y"])), "must hold plain values"),
         (lambda: Column("a", "categorical", levels=("x",)), "only ordinal columns have levels"),
+        (lambda: Column("a", actionable="maybe"), "actionable of column 'a' must be one of"),
+        (lambda: Column("a", actionable="up"), "actionable of column 'a' must be 'no' or 'any'"),
+        (lambda: Column("a", "numeric", range=(3, 1)), "range of column 'a' must be"),
+        (lambda: Column("a", "numeric", range=(0, float("inf"))), "range of column 'a' must be"),
+        (lambda: Column("a", "numeric", range=(1,)), "range of column 'a' must be"),
+        (lambda: Column("a", domain=("x",), range=("y",)), "range of column 'a' must be a list of its declared values"),
+        (lambda: Column("a", domain=("x",), range=()), "range of column 'a' must be a list of its declared values"),
+        (lambda: Column("a", range=(["x"],)), "must hold plain values"),
+        (lambda: Column("a", range=(float("nan"),)), "range of column 'a' must hold finite numbers"),
         (lambda: Schema((Column("a"), Column("a"))), "must be unique"),
         (lambda: Schema((Column("a", role="target"), Column("b", role="target"))), "At most one column"),
         (lambda: PEOPLE["nobody"], "No column named 'nobody'"),
@@ -132,6 +157,8 @@ def test_a_wrong_declaration_is_refused(make, words):
         ({"version": 1, "columns": {"a": {"phrases": {"most": "x"}}}}, "Unknown phrases for column 'a'"),
         ({"version": 1, "columns": {"a": {"phrases": {"more": 3}}}}, "must be text"),
         ({"version": 1, "columns": {"a": {"unit": 3}}}, "must be text"),
+        ({"version": 1, "columns": {"a": {"range": 3}}}, "range of column 'a' must be a list"),
+        ({"version": 1, "columns": {"a": {"actionable": ["up"]}}}, "actionable of column 'a' must be one of"),
     ],
 )
 def test_a_wrong_schema_file_is_refused(data, words):
@@ -162,6 +189,8 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
         {"domain": (17, 91)},
         {"domain": (17, 90, 5)},
         {"unit": "months"},
+        {"actionable": "up"},
+        {"range": (18, 80)},
         {"phrases": Phrases("{} years older")},
     ],
 )
@@ -202,6 +231,19 @@ class CountedName(str):
     def __eq__(self, other):
         CountedName.compared += 1
         return str.__eq__(self, other)
+
+
+def test_a_new_type_drops_the_old_way_and_range():
+    schema = PEOPLE.with_column("age", actionable="up", range=(18, 80)).with_column("level", actionable="no")
+    assert schema.with_column("age", type="categorical")["age"].actionable == "any"
+    assert schema.with_column("age", type="ordinal")["age"].range is None
+    assert schema.with_column("level", type="categorical")["level"].actionable == "no"
+
+
+def test_old_files_are_read_and_what_is_not_declared_is_not_written():
+    assert "actionable" not in schema_toml(PEOPLE) and "range" not in schema_toml(PEOPLE)
+    text = schema_toml(PEOPLE.with_column("age", actionable="up", range=(18, 80)))
+    assert 'actionable = "up"\nrange = [18, 80]' in text
 
 
 def test_a_wide_schema_looks_every_name_up_once():

@@ -207,3 +207,27 @@ def test_a_proposal_without_quasi_identifiers_says_so_at_its_top():
     assert "only English names" in proposal.reasons["geslacht"]
     known = propose_schema(frame.rename(columns={"leeftijd": "age"}))
     assert "No quasi-identifier" not in schema_toml(known.schema, known.reasons)
+
+
+def test_what_nobody_can_change_is_proposed_as_such_with_the_reason():
+    frame = people().assign(
+        sex=RNG.choice(["f", "m"], 40),
+        race=RNG.choice(["x", "y"], 40),
+        foreign_worker=RNG.choice(["no", "yes"], 40),
+        ageGroup=RNG.choice(["20-30", "30-40"], 40),
+        agency=RNG.choice(["p", "q"], 40),
+        mortgage=RNG.integers(0, 99, 40),
+    )
+    proposal = propose_schema(frame, "approved")
+    fixed = {c.name: c.actionable for c in proposal.schema if c.actionable != "any"}
+    assert fixed == {
+        "age": "up",
+        "birthCountry": "no",
+        "sex": "no",
+        "race": "no",
+        "foreign_worker": "no",
+        "ageGroup": "no",
+    }
+    assert all(f"actionable {way}: nobody" in proposal.reasons[n] for n, way in fixed.items())
+    toml = schema_toml(proposal.schema, proposal.reasons)
+    assert "# actionable up: nobody gets younger" in toml and 'actionable = "up"' in toml

@@ -30,6 +30,17 @@ from countervail.cli.shared.common import (
     say_formulas,
     say_json,
 )
+from countervail.cli.shared.constraints import FLAGS as CONSTRAINTS
+from countervail.cli.shared.constraints import (
+    Costs,
+    Forbidden,
+    Immutable,
+    MaxChanges,
+    Monotone,
+    Ranges,
+    Several,
+    read_constraints,
+)
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.core.cells import cell_text
@@ -44,7 +55,7 @@ from countervail.core.words.catalogue import LANGUAGES, catalogue
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
 _TRAINED = "No --model given: a forest of 100 trees is trained on the data."
-FLAGS = ("k", "search", "previous", "epsilon", "neighbours", "missing", "reward", "target", "ledger")
+FLAGS = ("k", "search", "previous", "epsilon", "neighbours", "missing", "reward", "target", "ledger", *CONSTRAINTS)
 
 
 class SearchName(StrEnum):
@@ -97,6 +108,13 @@ def explain(
     target: Annotated[
         str | None, typer.Option(help="'favourable', 'other', or a label. Default: favourable.", show_default=False)
     ] = None,
+    immutable: Immutable = None,
+    monotone: Monotone = None,
+    ranges: Ranges = None,
+    forbidden: Forbidden = None,
+    max_changes: MaxChanges = None,
+    costs: Costs = None,
+    n_counterfactuals: Several = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     changes: Annotated[
         Path | None, typer.Option(help=f"Write a table with a row for each change ({', '.join(TABLES)}).")
@@ -126,6 +144,9 @@ def explain(
 
     Example: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops --k 10 -o out.html`
 
+    Within what people can do: `... --immutable sex --monotone age=up --range income=0:100000
+    --forbid "job:unskilled->management" --max-changes 3 --n 3`; the schema file may declare the first three.
+
     Letters: `countervail explain people.csv --schema people.toml --rows asked.csv --id application_id --letters letters
     --language de`
 
@@ -147,6 +168,13 @@ def explain(
         "missing": missing or None,
         "reward": reward,
         "target": target,
+        "immutable": immutable or None,
+        "monotone": monotone or None,
+        "ranges": ranges or None,
+        "forbidden": forbidden or None,
+        "max_changes": max_changes,
+        "costs": costs or None,
+        "n_counterfactuals": n_counterfactuals,
     }
     kind = chosen(explaining(), method, given)
     promise = registry.promise(kind)
@@ -160,7 +188,9 @@ def explain(
     for line in warned:
         remark(line)
     table = Table.read(data, schema)
-    queries, ids = (None, None) if rows is None else _asked(rows, table, private, id_column)
+    wishes = read_constraints(given, table)
+    missing_too = model is not None and registry.fact(kind, "takes_missing")
+    queries, ids = (None, None) if rows is None else _asked(rows, table, private, missing_too, id_column)
     decide = _model(model, table, allow_pickle)
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
@@ -168,7 +198,7 @@ def explain(
     if queries is None:
         queries = _refused(table, decide, aim)
         ids = None if id_column is None else ids_of(table, queries, id_column)
-    made = make(kind, {**given, "previous": _stored(previous), "target": aim, "ledger": counted})
+    made = make(kind, {**given, **wishes, "previous": _stored(previous), "target": aim, "ledger": counted})
     explainer = made.fit(table, decide)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
@@ -206,14 +236,16 @@ def explain(
         remark(line)
 
 
-def _asked(path: Path, table: Table, private: bool, id_column: str | None) -> tuple[Any, Any]:
+def _asked(path: Path, table: Table, private: bool, missing_too: bool, id_column: str | None) -> tuple[Any, Any]:
     """The people who ask, checked before anything is trained or fitted, and what names them."""
     frame = read_frame(path, table.schema, text=() if id_column is None else (id_column,))
     frame, ids = (frame, None) if id_column is None else without_ids(frame, id_column, table.schema, path.name)
     if private:
         check_declared(frame, table.schema, "explain")
-    else:
-        require_numbers(conform_rows(frame, table, "explain"), table.schema, "explain", "rows")
+        return frame, ids
+    conformed = conform_rows(frame, table, "explain")
+    if not missing_too:
+        require_numbers(conformed, table.schema, "explain", "rows")
     return frame, ids
 
 

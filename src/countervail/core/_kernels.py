@@ -25,6 +25,8 @@ def nearest(
     wanted: Bools,
     admissible: Bools,
     scale: Floats,
+    number_weight: Floats,
+    label_weight: Floats,
     numbers: Floats,
     row: Ints,
     starts: Ints,
@@ -36,7 +38,8 @@ def nearest(
 
     Rows come in groups that share class and labels, so the label part of the distance is counted once per group and
     groups are visited from the fewest mismatches up; most rows are never looked at.
-    `wanted[i, c]`: query i accepts class c. `admissible[i, r]` (or no columns at all): query i accepts row r.
+    `wanted[i, c]`: query i accepts class c. `admissible[i, r]` (or no columns at all): query i accepts row r. Without
+    `number_weight` and `label_weight` (no elements) all columns weigh alike.
     """
     queries, p = x_numbers.shape
     q = x_labels.shape[1]
@@ -44,8 +47,10 @@ def nearest(
     out = np.full((queries, n), -1, np.int64)
     dist = np.full((queries, n), np.inf)
     misses = np.empty(groups, np.int64)
+    gap = np.empty(groups, np.float64)
     order = np.empty(groups, np.int64)
     at = np.empty(q + 2, np.int64)
+    weighted = len(number_weight) + len(label_weight) > 0
     for i in range(queries):
         at[:] = 0
         for g in range(groups):
@@ -63,9 +68,18 @@ def nearest(
             if misses[g] >= 0:
                 order[at[misses[g]]] = g
                 at[misses[g]] += 1
+        if weighted:
+            for o in range(total):
+                gap[o] = 0.0
+                for j in range(q):
+                    if x_labels[i, j] != group_labels[order[o], j]:
+                        gap[o] += label_weight[j]
+            rank = np.argsort(gap[:total], kind="mergesort")
+            gap[:total] = gap[:total][rank]
+            order[:total] = order[:total][rank]
         for o in range(total):
             g = order[o]
-            apart = float(misses[g])
+            apart = gap[o] if weighted else float(misses[g])
             if apart > dist[i, n - 1]:
                 break
             for a in range(starts[g], starts[g + 1]):
@@ -78,7 +92,7 @@ def nearest(
                     if d != d:  # a missing level: 0 from itself, 1 from any other
                         both = np.isnan(numbers[a, j]) and np.isnan(x_numbers[i, j])
                         d = 0.0 if both else 1.0
-                    s += d
+                    s += d * number_weight[j] if weighted else d
                     if s + apart > worst:
                         break
                 d = s + apart

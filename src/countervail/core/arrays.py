@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,12 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Matrix = Floats  # rows as numbers and codes, one column each
+
+
+def unlike(a: Any, b: Any) -> Bools:
+    """Where values differ; a missing one (NaN) is like another missing one."""
+    differ: Bools = (a != b) & ~(np.isnan(a) & np.isnan(b))
+    return differ
 
 
 def number_rows(columns: Sequence[Ints]) -> Ints:

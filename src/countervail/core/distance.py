@@ -1,9 +1,9 @@
-"""HEOM in its L1 form: scaled differences of numbers plus mismatches of labels."""
+"""HEOM in its L1 form: scaled differences of numbers plus mismatches of labels; missing lies 1 from all else."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,34 +15,48 @@ from countervail.core.encode import Encoder
 EPS = 1e-11  # the reference's: scales below it become it
 
 
+Scale = Literal["minmax", "std", "iqr", "range", "quantile"]
+SCALES: tuple[Scale, ...] = get_args(Scale)
+_OUTER = 0.01  # the share of rows at either end that may not set the scale
+_STRETCHED = 10  # times the width of all other rows: what differs among these hardly counts
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class HEOM:
     """The distance between coded rows; scales are learnt from a table's rows.
 
-    Numeric columns are divided by their range (or population standard deviation), ordinal ones by the number of
-    steps between their levels; a missing level lies 1 from any other.
+    Numeric columns are divided by their range ("minmax"), population standard deviation, interquartile range (the
+    standard deviation where that is nothing) or declared domain ("range"; that of the rows where none is declared), or
+    are measured by rank ("quantile": the share of rows between two values). Ordinal ones are divided by the number of
+    steps between their levels. What is missing lies 1 from anything else.
     """
 
     measured: NDArray[np.bool_]
     scale: NDArray[np.float64]
     missing: NDArray[np.float64]
+    ranks: tuple[tuple[Matrix, Matrix] | None, ...] = ()
 
     @classmethod
-    def fit(cls, encoder: Encoder, rows: Matrix, scale: Literal["minmax", "std"] = "minmax") -> Self:
+    def fit(cls, encoder: Encoder, rows: Matrix, scale: Scale = "minmax") -> Self:
         """Scales over all `rows`."""
         measured = np.array([c.column.type != "categorical" for c in encoder.codings], dtype=bool)
         missing = np.array(
             [-1 if c.numeric else c.missing if c.missing >= 0 else c.levels for c in encoder.codings], dtype=float
         )
-        scales = []
+        scales: list[float] = []
+        ranks: list[tuple[Matrix, Matrix] | None] = []
         for j in np.flatnonzero(measured):
             coding = encoder.codings[j]
+            known = rows[:, j][~np.isnan(rows[:, j])]
+            by_rank = coding.numeric and scale == "quantile" and len(known) > 0
+            ranks.append(_middle_ranks(known) if by_rank else None)
             if not coding.numeric:
                 scales.append(float(max(coding.levels - 1, 1)))
-                continue
-            spread = float(np.ptp(rows[:, j]) if scale == "minmax" else rows[:, j].std())
-            scales.append(spread if spread >= EPS else EPS)
-        return cls(measured, np.array(scales, dtype=float), missing)
+            else:
+                spread = 1.0 if by_rank else _spread(known, scale, coding.column.public)
+                scales.append(spread if spread >= EPS else EPS)
+        held = tuple(ranks) if any(r is not None for r in ranks) else ()
+        return cls(measured, np.array(scales, dtype=float), missing, held)
 
     def numbers(self, rows: Matrix) -> Matrix:
         """The measured columns, missing levels as NaN."""
@@ -50,14 +64,18 @@ class HEOM:
         for a, j in enumerate(np.flatnonzero(self.measured)):
             if self.missing[j] >= 0:
                 out[:, a][out[:, a] == self.missing[j]] = np.nan
+        for a, ranked in enumerate(self.ranks):
+            if ranked is not None:
+                out[:, a] = np.interp(out[:, a], *ranked)
         return out
 
     def labels(self, rows: Matrix) -> NDArray[np.int32]:
         """The categorical columns as codes."""
         return np.ascontiguousarray(rows[:, ~self.measured].astype(np.int32))
 
-    def between(self, a: Matrix, b: Matrix) -> NDArray[np.float64]:
+    def between(self, a: Matrix, b: Matrix, weights: Matrix | None = None) -> NDArray[np.float64]:
         """Distance of each row of `a` to the same row of `b` (terms are added in column order)."""
+        number_weight, label_weight = self._weights(weights)
         x, y = self.numbers(a), self.numbers(b)
         total = np.zeros(len(x))
         for j in range(len(self.scale)):
@@ -65,9 +83,16 @@ class HEOM:
             holes = np.isnan(term)
             if holes.any():
                 term[holes] = np.where(np.isnan(x[holes, j]) & np.isnan(y[holes, j]), 0.0, 1.0)
-            total += term
-        total += (self.labels(a) != self.labels(b)).sum(axis=1)
+            total += term if weights is None else term * number_weight[j]
+        differ = self.labels(a) != self.labels(b)
+        total += differ.sum(axis=1) if weights is None else differ @ label_weight
         return total
+
+    def _weights(self, weights: Matrix | None) -> tuple[Matrix, Matrix]:
+        """Weights of the measured and of the other columns; empty ones where all weigh alike."""
+        if weights is None:
+            return np.zeros(0), np.zeros(0)
+        return np.ascontiguousarray(weights[self.measured]), np.ascontiguousarray(weights[~self.measured])
 
 
 class Neighbours:
@@ -105,7 +130,12 @@ class Neighbours:
         self._class, self._labels = klass[heads].astype(np.int64), np.ascontiguousarray(labels[heads])
 
     def nearest(
-        self, queries: Matrix, wanted: NDArray[np.bool_], n: int = 1, admissible: NDArray[np.bool_] | None = None
+        self,
+        queries: Matrix,
+        wanted: NDArray[np.bool_],
+        n: int = 1,
+        admissible: NDArray[np.bool_] | None = None,
+        weights: Matrix | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Row numbers (-1: none left) and distances of the `n` nearest rows of the wanted classes."""
         if admissible is None:
@@ -116,6 +146,7 @@ class Neighbours:
             np.ascontiguousarray(wanted),
             np.ascontiguousarray(admissible),
             self.heom.scale,
+            *self.heom._weights(weights),
             self._numbers,
             self._row,
             self._starts,
@@ -124,3 +155,32 @@ class Neighbours:
             n,
         )
         return found
+
+
+def stretched_columns(encoder: Encoder, rows: Matrix) -> list[str]:
+    """Numeric columns whose range is that of a few values: min-max makes all others look alike."""
+    found = []
+    for j, coding in enumerate(encoder.codings):
+        known = rows[:, j][~np.isnan(rows[:, j])]
+        if coding.numeric and len(known):
+            low, high = np.quantile(known, [_OUTER, 1 - _OUTER])
+            if 0 < _STRETCHED * (high - low) < np.ptp(known):
+                found.append(coding.name)
+    return found
+
+
+def _spread(known: Matrix, scale: Scale, domain: tuple[Any, ...] | None) -> float:
+    if scale == "range" and domain is not None:
+        return float(domain[1] - domain[0])
+    if not len(known):
+        return 0.0
+    if scale == "iqr":
+        low, high = np.quantile(known, [0.25, 0.75])
+        return float(high - low) or float(known.std())
+    return float(known.std() if scale == "std" else np.ptp(known))
+
+
+def _middle_ranks(known: Matrix) -> tuple[Matrix, Matrix]:
+    """Each value, and the share of rows below it with half of those at it."""
+    values, counts = np.unique(known, return_counts=True)
+    return values, (np.cumsum(counts) - counts / 2) / len(known)

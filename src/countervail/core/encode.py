@@ -66,9 +66,10 @@ class Coding:
     def decode(self, codes: Matrix) -> Any:
         """The values of `codes` in the column's own dtype."""
         if self.numeric:
-            if pd.api.types.is_integer_dtype(self.dtype):
-                codes = np.rint(codes)
-            return pd.Series(codes).astype(self.dtype).array
+            if not pd.api.types.is_integer_dtype(self.dtype):
+                return pd.Series(codes).astype(self.dtype).array
+            whole = pd.Series(np.rint(codes))
+            return whole.astype("Int64" if np.isnan(codes).any() else self.dtype).array
         values = self.lookup.take(codes.astype(np.intp))
         # Of objects a frame would guess the dtype anew.
         return pd.Series(values, dtype=object) if self.dtype == object else values

@@ -19,8 +19,10 @@ from countervail.core.words.phrases import Phrases
 
 Type = Literal["numeric", "ordinal", "categorical"]
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
+Actionable = Literal["no", "up", "down", "any"]
 TYPES: tuple[Type, ...] = get_args(Type)
 ROLES: tuple[Role, ...] = get_args(Role)
+ACTIONABLE: tuple[Actionable, ...] = get_args(Actionable)
 _PLACES = 5
 _LARGEST = sys.float_info.max
 
@@ -46,6 +48,10 @@ class Column:
         Whether domain or levels were read off the rows and nobody has confirmed them: they are then not public.
     inferred : bool
         Whether the type was read off the rows: one row can make numbers labels.
+    actionable : {"no", "up", "down", "any"}
+        Whether an explanation may ask a person to change it, and which way.
+    range : tuple, optional
+        The values that an explanation may ask for: `(low, high)` of a numeric column, a list of values otherwise.
     """
 
     name: str
@@ -57,6 +63,8 @@ class Column:
     phrases: Phrases = field(default=Phrases())
     read: bool = field(default=False, compare=False, repr=False)
     inferred: bool = field(default=False, compare=False, repr=False)
+    actionable: Actionable = "any"
+    range: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -67,7 +75,7 @@ class Column:
             raise SchemaError(
                 f"The role of column '{self.name}' must be one of {ROLES}. Got {shown(self.role)} instead."
             )
-        for label in ("domain", "levels"):
+        for label in ("domain", "levels", "range"):
             object.__setattr__(self, label, _plain_values(self.name, label, getattr(self, label)))
         if self.type == "ordinal" and self.levels is None and self.domain is not None:
             object.__setattr__(self, "levels", self.domain)
@@ -82,6 +90,7 @@ class Column:
                 raise SchemaError(f"The {label} of column '{self.name}' must not repeat a value.")
         if self.levels is not None and self.type != "ordinal":
             raise SchemaError(f"Column '{self.name}' has levels but is {self.type}: only ordinal columns have levels.")
+        self._check_actionable()
 
     def _check_range(self) -> None:
         d = self.domain
@@ -94,6 +103,26 @@ class Column:
                 f"The domain of numeric column '{self.name}' must be (low, high) or (low, high, grid levels) "
                 f"with low <= high and at least one level."
             )
+
+    def _check_actionable(self) -> None:
+        who = f"The {{}} of column '{self.name}' must"
+        if self.actionable not in ACTIONABLE:
+            raise SchemaError(
+                f"{who.format('actionable')} be one of {ACTIONABLE}. Got {shown(self.actionable)} instead."
+            )
+        if self.actionable in ("up", "down") and self.type == "categorical":
+            raise SchemaError(f"{who.format('actionable')} be 'no' or 'any': a categorical column has no order.")
+        r = self.range
+        if r is None:
+            return
+        if self.type == "numeric":
+            numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) <= _LARGEST for v in r)
+            if not numbers or len(r) != 2 or not r[0] <= r[1]:
+                raise SchemaError(f"{who.format('range')} be [low, high], two numbers with low <= high.")
+            return
+        _check_labels(f"The range of column '{self.name}'", r)
+        if not r or not (self.read or self.values is None or set(r) <= set(self.values)):
+            raise SchemaError(f"{who.format('range')} be a list of its declared values, at least one.")
 
     @property
     def public(self) -> tuple[Any, ...] | None:
@@ -183,13 +212,13 @@ class Schema:
     def declared(self) -> Self:
         """The schema without what was read off the rows; the types of quasi-identifiers are known outside."""
         plain = (replace(c, domain=None, levels=None, read=False) if c.read else c for c in self.columns)
-        open_ = (replace(c, type="categorical") if c.inferred and c.role != "quasi" else c for c in plain)
+        open_ = (_retyped(c, "categorical") if c.inferred and c.role != "quasi" else c for c in plain)
         return replace(self, columns=tuple(open_))
 
     def typed_by(self, frame: pd.DataFrame) -> Self:
         """The schema where types that were read off all rows are those of these."""
         columns = (
-            replace(c, type=infer_type(frame[c.name])) if c.inferred and c.type != "ordinal" and c.name in frame else c
+            _retyped(c, infer_type(frame[c.name])) if c.inferred and c.type != "ordinal" and c.name in frame else c
             for c in self.columns
         )
         return replace(self, columns=tuple(columns))
@@ -217,7 +246,7 @@ class Schema:
         """The same schema with fields of one column changed."""
         old = self[name]
         if changes.get("type", old.type) != old.type:
-            changes = {"domain": None, "levels": None, **changes}
+            changes = {"domain": None, "levels": None, **_without_order(old), **changes}
         if "levels" in changes or "domain" in changes:
             changes = {"read": False, "inferred": False, **changes}
         if "type" in changes:
@@ -245,6 +274,10 @@ class Schema:
         columns: dict[str, Any] = {}
         for c in self.columns:
             entry: dict[str, Any] = {"type": c.type, "role": c.role}
+            if c.actionable != "any":
+                entry["actionable"] = c.actionable
+            if c.range is not None:
+                entry["range"] = list(c.range)
             if c.domain is not None:
                 entry["domain"] = list(c.domain)
             if c.levels is not None:
@@ -284,6 +317,15 @@ def infer_type(values: pd.Series) -> Type:
     return "numeric" if numbers else "categorical"
 
 
+def _retyped(column: Column, new: Type) -> Column:
+    return column if new == column.type else replace(column, type=new, **_without_order(column))
+
+
+def _without_order(column: Column) -> dict[str, Any]:
+    """What is left of how a column may change when its values are no longer what they were."""
+    return {"range": None, "actionable": "no" if column.actionable == "no" else "any"}
+
+
 def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[Any, ...] | None:
     """Declared values as a tuple of plain Python ones (numpy's would be hashed and written differently)."""
     if values is None:
@@ -306,12 +348,24 @@ def _check_labels(what: str, values: tuple[Any, ...]) -> None:
 
 
 def _column(name: str, entry: Any) -> Column:
-    known = {"type", "role", "domain", "levels", "read", "unit", "phrases", "labels", "languages"}
+    known = {
+        "type",
+        "role",
+        "actionable",
+        "range",
+        "domain",
+        "levels",
+        "read",
+        "unit",
+        "phrases",
+        "labels",
+        "languages",
+    }
     if not isinstance(entry, Mapping):
         raise SchemaError(f"The entry of column '{name}' must be a table with {sorted(known)}.")
     if unknown := sorted(set(entry) - known):
         raise SchemaError(f"Unknown keys for column '{name}': {unknown}. Known: {sorted(known)}.")
-    for key in ("domain", "levels"):
+    for key in ("domain", "levels", "range"):
         if entry.get(key) is not None and not isinstance(entry[key], (list, tuple)):
             raise SchemaError(f"The {key} of column '{name}' must be a list. Got a single value instead.")
     if not isinstance(entry.get("read", False), bool):
@@ -327,4 +381,6 @@ def _column(name: str, entry: Any) -> Column:
         entry.get("unit", ""),
         Phrases.from_dict(name, entry),
         entry.get("read", False),
+        actionable=entry.get("actionable", "any"),
+        range=tuple(entry["range"]) if entry.get("range") is not None else None,
     )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
-from countervail.core.schema import Column, Role, Schema, Type
+from countervail.core.schema import Actionable, Column, Role, Schema, Type
 from countervail.core.table import to_pandas
 
 _DIRECT = re.compile(
@@ -33,6 +33,11 @@ _SENSITIVE = re.compile(
     r"sexual\w*|politic\w*|union)([_\W]|$)",
     re.IGNORECASE,
 )
+_FIXED = re.compile(
+    r"(^|[_\W])(sex|gender|race|ethnic\w*|birth|birth.?\w+|born|dob|nationality|native|foreign\w*|origin)([_\W]|$)",
+    re.IGNORECASE,
+)
+_OLDER = re.compile(r"(^|[_\W])age([_\W]|$)", re.IGNORECASE)
 _TARGET = re.compile(r"^(class|target|label|outcome|decision|approved|default|y|income|risk)$", re.IGNORECASE)
 _NUMBER = re.compile(
     r"[€$£]?\s*[+-]?(\d+|\d{1,3}([ .,'\u2019\u00a0\u202f]\d{3})+)([.,]\d+)?\s*[€$£%]?",
@@ -97,9 +102,11 @@ def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple
     levels = (
         tuple(values.dtype.categories) if isinstance(values.dtype, pd.CategoricalDtype) and kind == "ordinal" else None
     )
-    why = "\n".join(filter(None, [f"{kind}: {why_kind}", why_role, why_domain]))
+    actionable, why_actionable = _actionable(name, kind, role)
+    why = "\n".join(filter(None, [f"{kind}: {why_kind}", why_role, why_domain, why_actionable]))
     known = levels if levels is not None else domain
-    return Column(name, kind, role, None if levels else domain, levels, read=known is not None), why
+    read = known is not None
+    return Column(name, kind, role, None if levels else domain, levels, read=read, actionable=actionable), why
 
 
 def _type(values: pd.Series) -> tuple[Type, str]:
@@ -115,7 +122,7 @@ def _type(values: pd.Series) -> tuple[Type, str]:
 
 
 def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
-    spoken = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    spoken = _spoken(name)
     if _DIRECT.search(spoken):
         return "identifier", "identifier: its name suggests that it points at one person; it never leaves"
     by_name = _by_name(spoken)
@@ -138,6 +145,24 @@ def _by_name(spoken: str) -> tuple[Role, str] | None:
     if _SENSITIVE.search(spoken):
         return "sensitive", "sensitive: its name suggests something that people would not want known"
     return None
+
+
+def _actionable(name: str, kind: Type, role: Role) -> tuple[Actionable, str]:
+    """Whether an explanation may ask for a change; a column of which nothing is said may change any way."""
+    spoken = _spoken(name)
+    if role in ("identifier", "target"):
+        return "any", ""
+    if _FIXED.search(spoken):
+        return "no", "actionable no: nobody can be asked to change it, by its name; explanations leave it as it is"
+    if not _OLDER.search(spoken):
+        return "any", ""
+    if kind == "categorical":
+        return "no", "actionable no: nobody gets younger, by its name, and without an order there is no way up"
+    return "up", 'actionable up: nobody gets younger, by its name; "no" if nobody should be told to wait'
+
+
+def _spoken(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
 
 
 def _points_at_one(filled: pd.Series, kind: Type, *, named: bool) -> str:

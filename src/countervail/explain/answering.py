@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder
 from countervail.core.errors import SchemaError
 from countervail.core.explanation import Explanations
@@ -24,7 +25,10 @@ _EXTRA = ("scores", "pureness", "notes", "shown", "own", "behind")  # what answe
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Queries:
-    """Rows that ask, as a frame and as numbers, with the decision about each and the decisions that it may want."""
+    """Rows that ask, as a frame and as numbers, with the decision about each and the decisions that it may want.
+
+    The frame's index is each row's place among all that ask. `constraints` are what they ask for, where it is known.
+    """
 
     encoder: Encoder
     frame: pd.DataFrame
@@ -32,6 +36,7 @@ class Queries:
     now: Ints
     wanted: Bools
     scores: Floats | None = None
+    constraints: Constraints | None = None
 
     def __len__(self) -> int:
         return len(self.now)
@@ -45,7 +50,9 @@ class Queries:
     def only(self, at: Ints) -> Queries:
         """Some of the queries."""
         scores = None if self.scores is None else self.scores[at]
-        return Queries(self.encoder, self.frame.iloc[at], self.x[at], self.now[at], self.wanted[at], scores)
+        return replace(
+            self, frame=self.frame.iloc[at], x=self.x[at], now=self.now[at], wanted=self.wanted[at], scores=scores
+        )
 
     def answer(self, find: Find, n: int = 1) -> Answers:
         """What `find` gives to those who do not have what they want; `n` rows for each query."""
@@ -86,6 +93,15 @@ class Answers:
         there: Bools = self.after >= 0
         return there
 
+    def only(self, at: Ints) -> Answers:
+        """Some of the rows."""
+        scores, pureness, own, behind = (
+            None if v is None else v[at] for v in (self.scores, self.pureness, self.own, self.behind)
+        )
+        notes = None if self.notes is None else [self.notes[i] for i in at]
+        shown = None if self.shown is None else self.shown.iloc[at].reset_index(drop=True)
+        return Answers(self.cells[at], self.after[at], self.found[at], scores, pureness, notes, shown, own, behind)
+
     def filled(self, at: Ints, part: Answers) -> Answers:
         """With the answers of some of the queries in their places."""
         cells, after, found = self.cells.copy(), self.after.copy(), self.found.copy()
@@ -96,6 +112,23 @@ class Answers:
 
 
 Find = Callable[[Queries], Answers]
+
+
+def constrained(find: Find, constraints: Sequence[Constraints], of: Ints, n: int = 1) -> Find:
+    """Answers queries with equal constraints together; `of` says which of them each row that asks has."""
+
+    def answer(asked: Queries) -> Answers:
+        mine = of[asked.frame.index.to_numpy()]
+        kinds = np.unique(mine).tolist()
+        places = [np.flatnonzero(mine == kind) for kind in kinds]
+        own = [replace(asked.only(at), constraints=constraints[k].coded(asked.encoder)) for k, at in zip(kinds, places)]
+        answers = join_answers([find(part) for part in own])
+        if len(kinds) == 1:
+            return answers
+        rows = np.concatenate([(at[:, None] * n + np.arange(n)).ravel() for at in places])
+        return answers.only(np.argsort(rows))
+
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +190,19 @@ class Aim:
         return join_queries([p[0] for p in parts]), join_answers([p[1] for p in parts])
 
 
+def remarks(found: Bools, own: list[str]) -> list[str] | None:
+    """Behind the last answer of each query, that there are no more; where there is none, why."""
+    queries, n = found.shape
+    held = found.sum(axis=1)
+    notes = [""] * (queries * n)
+    for q in range(queries):
+        if held[q] == 0:
+            notes[q * n] = own[q]
+        elif held[q] < n:
+            notes[q * n + int(held[q]) - 1] = f"{held[q]} of {n} different answers were found."
+    return notes if any(notes) else None
+
+
 def join_queries(parts: Sequence[Queries]) -> Queries:
     """Several batches as one; the scores stay behind."""
     if len(parts) == 1:
@@ -212,40 +258,38 @@ def explanations(
     `undone` is said where a row is given that does not lead to a wanted decision.
     """
     n = len(answers.cells) // len(asked)
-    stands = answers.given | (np.arange(len(answers.given)) % n == 0)
+    stands = np.flatnonzero(answers.given | (np.arange(len(answers.given)) % n == 0))
     query = np.repeat(np.arange(len(asked)), n)[stands]
-    given, found = answers.given[stands], answers.found[stands]
-    cells = asked.encoder.decode(answers.cells[stands]) if answers.shown is None else _standing(answers.shown, stands)
-    notes = None if answers.notes is None else [note for note, stays in zip(answers.notes, stands) if stays]
+    answers = answers if n == 1 else answers.only(stands)
+    given, found = answers.given, answers.found
+    cells = answers.shown if answers.shown is not None else asked.encoder.decode(answers.cells)
+    notes = answers.notes
     if undone:
-        notes = [undone if bad else "" for bad in given & ~found]
+        notes = [undone if bad else said for bad, said in zip(given & ~found, notes or [""] * len(given))]
     status = np.where(found, "found", np.where(asked.already[query], "already_favourable", "no_counterfactual"))
     return Explanations(
         asked.frame.iloc[query].reset_index(drop=True),
         cells if given.all() else blanked(cells, ~given),
         pd.Series(status),
         decision.labels(asked.now[query]),
-        decision.labels(answers.after[stands]),
+        decision.labels(answers.after),
         schema,
         guarantee,
         provenance,
         caveats,
         query=query,
         notes=None if notes is None else tuple(notes),
-        pureness=None if answers.pureness is None else answers.pureness[stands],
-        own=None if answers.own is None else answers.own[stands],
-        scores=_score_frame(answers.scores, stands, decision) if scored and decision.has_scores else None,
+        pureness=answers.pureness,
+        own=answers.own,
+        scores=_score_frame(answers, decision) if scored and decision.has_scores else None,
         audit=audit,
     )
 
 
-def _standing(shown: pd.DataFrame, stands: Bools) -> pd.DataFrame:
-    return shown if stands.all() else shown[stands].reset_index(drop=True)
-
-
-def _score_frame(scores: Floats | None, stands: Bools, decision: Decision) -> pd.DataFrame:
-    """The scores of the rows that stand; blank where there is none."""
-    shown = scores[stands] if scores is not None else np.full((int(stands.sum()), len(decision.classes)), np.nan)
+def _score_frame(answers: Answers, decision: Decision) -> pd.DataFrame:
+    """The scores of the rows; blank where there is none."""
+    blank = np.full((len(answers.cells), len(decision.classes)), np.nan)
+    shown = blank if answers.scores is None else answers.scores
     return pd.DataFrame(shown, columns=[str(c) for c in decision.classes])
 
 

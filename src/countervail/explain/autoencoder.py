@@ -24,7 +24,9 @@ class AutoEncoder:
         from sklearn.neural_network import MLPRegressor
 
         self._encoder = encoder
-        self._low, self._span = rows.min(axis=0), np.ptp(rows, axis=0)
+        self._holes = np.asarray(np.isnan(rows).any(axis=0))
+        known = np.ma.masked_invalid(rows)
+        self._low, self._span = known.min(axis=0).filled(0.0), known.ptp(axis=0).filled(0.0)
         wide = self._widen(rows)
         d = wide.shape[1]
         middle = 2 if d < 16 else 4
@@ -49,7 +51,10 @@ class AutoEncoder:
         for j, coding in enumerate(self._encoder.codings):
             if coding.numeric:
                 span = self._span[j] if self._span[j] > 0 else 1.0
-                parts.append((2 * (rows[:, j] - self._low[j]) / span - 1)[:, None])
+                missing = np.isnan(rows[:, j])
+                parts.append(np.where(missing, 0.0, 2 * (rows[:, j] - self._low[j]) / span - 1)[:, None])
+                if self._holes[j]:  # then missing is a value of its own
+                    parts.append(missing[:, None].astype(float))
             else:
                 parts.append((rows[:, j, None] == np.arange(len(coding.lookup))[None, :]).astype(float))
         return np.hstack(parts)

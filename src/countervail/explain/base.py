@@ -5,22 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.arrays import Matrix
-from countervail.core.encode import Encoder, encode_queries, require_numbers
+from countervail.core.constraints import CONSTRAINTS, Constraints, asked_for
+from countervail.core.encode import Encoder, conform_rows, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import provenance
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Aim, Answers, Queries, explanations
+from countervail.explain.answering import Aim, Answers, Queries, constrained, explanations
 from countervail.model.decision import Decision
 
 _BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
+
+_UNHEARD = "The schema says what may be asked of people; this explainer takes no constraints, and may break them."
 
 
 class Named:
@@ -41,33 +45,54 @@ class Explainer(Named, BaseEstimator, ABC):
     """
 
     name: ClassVar[str]
+    takes_missing: ClassVar[bool] = False  # explains numbers that are missing, where the model takes them
     target: Any = "other"
     n_counterfactuals: int = 1
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
         check_table(table, self._owner)
-        require_numbers(table.features, table.schema, self._owner, "table")
+        self._check_numbers(model, table.features, table, "table")
         self.table_ = table
         self.decision_ = Decision(model, table, self._owner)
         self.encoder_ = Encoder.fit(table)
         self.rows_ = self.encoder_.encode(table.features)
+        given = {n: getattr(self, n) for n in CONSTRAINTS if hasattr(self, n)}
+        self.constraints_ = Constraints.of(self.encoder_, self._owner, **given)
+        self.model_ = model
         return self
 
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
+    def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call.
+
+        `constraints` are those of these people besides the ones of the explainer, under the same names: a mapping for
+        all rows, such as `{"immutable": ["job"]}`, or a list with one (or None) for each row.
+        """
+        if constraints is not None and not self._obeys:
+            raise bad_parameter(self._owner, "constraints", "None: this explainer takes none", constraints)
         given = self._queries(rows)
-        asked, answers = self._aim().answer(
-            *given, self._find, batch=_BATCH, n=self.n_counterfactuals, scored=True, progress=progress
-        )
+        n, kinds = self.n_counterfactuals, asked_for(constraints, len(given[1]), self.constraints_)
+        find = constrained(self._find, *kinds, n)
+        asked, answers = self._aim().answer(*given, find, batch=_BATCH, n=n, scored=True, progress=progress)
         schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self, self.table_.schema)
         return explanations(
-            asked, answers, self.decision_, schema, self.guarantee(), made, scored=True, audit=self.table_
+            asked,
+            answers,
+            self.decision_,
+            schema,
+            self.guarantee(),
+            made,
+            caveats=self._caveats(),
+            scored=True,
+            audit=self.table_,
         )
 
     @abstractmethod
     def _find(self, asked: Queries) -> Answers:
-        """Answers to a batch of queries that do not have what they want; `n_counterfactuals` rows for each."""
+        """Answers to a batch of queries that do not have what they want; `n_counterfactuals` rows for each.
+
+        All of them ask for the same `asked.constraints`.
+        """
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
@@ -80,10 +105,37 @@ class Explainer(Named, BaseEstimator, ABC):
 
     def _queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         check_is_fitted(self, "table_")
-        return encode_queries(rows, self.table_.schema, self.encoder_, self._owner)
+        frame = conform_rows(rows, self.table_, self._owner)
+        self._check_numbers(self.model_, frame, self.table_, "rows")
+        encoder, x = self.encoder_.extended(frame)
+        return encoder, frame, x
+
+    def _check_numbers(self, model: Any, frame: pd.DataFrame, table: Table, parameter: str) -> None:
+        """Missing numbers are refused, unless explainer and model both take them."""
+        holes = frame[[n for n in frame.columns if table.schema[n].type == "numeric"]].isna().any(axis=1)
+        if holes.any() and not (self.takes_missing and answers_to(model, frame[holes])):
+            require_numbers(frame, table.schema, self._owner, parameter)
+
+    @property
+    def _obeys(self) -> bool:
+        return "immutable" in self.get_params(deep=False)
+
+    def _caveats(self) -> tuple[str, ...]:
+        """What must be known about every answer."""
+        return (_UNHEARD,) if self.constraints_ and not self._obeys else ()
 
     def _aim(self) -> Aim:
         return Aim(self.decision_, self.target, self.table_.schema, self._owner)
+
+
+def answers_to(model: Any, frame: pd.DataFrame) -> bool:
+    """Whether a model says something about rows: it does not fail, and gives numbers or labels."""
+    ask = getattr(model, "predict_proba", getattr(model, "predict", model))
+    try:
+        said = np.asarray(ask(frame))
+    except Exception:  # noqa: BLE001 -- whatever a model raises may quote a row
+        return False
+    return said.dtype.kind != "f" or not np.isnan(said).any()
 
 
 def check_table(table: Any, owner: str, build: str = "Table.from_frame(df, target=...)") -> None:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Bools, Ints, Matrix, first_best
-from countervail.core.distance import EPS, HEOM, Neighbours
-from countervail.core.encode import Encoder
-from countervail.core.errors import bad_parameter
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
+from countervail.core.constraints import Constraints
+from countervail.core.distance import HEOM, SCALES, Neighbours, Scale, stretched_columns
+from countervail.core.errors import bad_parameter, check_count
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Answers, Queries
+from countervail.explain.answering import Answers, Queries, join_answers, remarks
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
-from countervail.explain.constraints import Constraints
+from countervail.explain.several import choose_different, choose_sparsest
+from countervail.explain.walk import Walk
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
 REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
 _MASKED = 1 << 25  # cells of a query x row mask worked on at once
+_TRIED = 10  # neighbours that are walked to where one answer is not enough
+_STRETCHED = (
+    "A few extreme values make up the range of {}: distances hardly see what differs between all others there. "
+    "Use scale='iqr' or scale='quantile'."
+)
 
 AutoEncoderError = Callable[[pd.DataFrame], Any]
 
@@ -39,17 +46,25 @@ class NICE(Explainer):
     target : "other", "favourable", a label or several
         The decisions a counterfactual may lead to.
     n_counterfactuals : int
-        How many answers per query, from the next unlike neighbours on (distinct rows).
-    scale : {"minmax", "std"}
-        What differences of numeric columns are divided by.
+        How many different answers per query. With "none", the next unlike neighbours; otherwise answers by other
+        columns where there are any, then by other values.
+    scale : {"minmax", "std", "iqr", "range", "quantile"}
+        What differences of numeric columns are divided by: range, standard deviation, interquartile range, or declared
+        domain; "quantile" measures by rank.
     immutable : list of str
-        Columns that stay as they are.
+        Columns that stay as they are. What the schema declares (`actionable`, `range`) holds as well; for a column
+        that is named here or in the following four, what is said here counts.
     ranges : mapping
-        Allowed values of the counterfactual: `(low, high)` for numeric columns, a list otherwise.
+        Allowed values of the counterfactual: `(low, high)` for numeric columns, a list otherwise, None for all.
     monotone : mapping
-        Columns that may only go "up" or "down".
+        Columns that may only go "up" or "down" ("any" lifts what the schema says).
     forbidden : mapping
         Per column the `(from, to)` pairs that may not happen.
+    max_changes : int, optional
+        How many columns may change at most.
+    costs : mapping
+        How hard it is to change each column, 1 unless told: a factor of its distance, and a divisor of the gains that
+        the rewards look at.
     auto_encoder : callable, optional
         Reconstruction errors of a frame's rows, for "plausibility"; by default a small one is trained.
 
@@ -72,6 +87,7 @@ class NICE(Explainer):
     """
 
     name: ClassVar[str] = "nice"
+    takes_missing: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -80,11 +96,13 @@ class NICE(Explainer):
         justified: bool = True,
         target: Any = "other",
         n_counterfactuals: int = 1,
-        scale: Literal["minmax", "std"] = "minmax",
+        scale: Scale = "minmax",
         immutable: Iterable[str] = (),
         ranges: Mapping[str, Any] | None = None,
         monotone: Mapping[str, str] | None = None,
         forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        max_changes: int | None = None,
+        costs: Mapping[str, float] | None = None,
         auto_encoder: AutoEncoderError | None = None,
     ) -> None:
         self.reward = reward
@@ -96,23 +114,24 @@ class NICE(Explainer):
         self.ranges = ranges
         self.monotone = monotone
         self.forbidden = forbidden
+        self.max_changes = max_changes
+        self.costs = costs
         self.auto_encoder = auto_encoder
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
         if self.reward not in REWARDS:
             raise bad_parameter("NICE", "reward", f"one of {REWARDS}", self.reward)
-        if self.scale not in ("minmax", "std"):
-            raise bad_parameter("NICE", "scale", "'minmax' or 'std'", self.scale)
-        if not isinstance(self.n_counterfactuals, (int, np.integer)) or self.n_counterfactuals < 1:
-            raise bad_parameter("NICE", "n_counterfactuals", "a whole number of at least 1", self.n_counterfactuals)
+        if self.scale not in SCALES:
+            raise bad_parameter("NICE", "scale", f"one of {SCALES}", self.scale)
+        check_count("NICE", "n_counterfactuals", self.n_counterfactuals)
         super().fit(table, model)
         if self.reward != "none" and not self.decision_.has_scores:
             way_out = "Use reward='none', or a model with predict_proba."
             raise bad_parameter("NICE", "reward", "'none' for a model that gives labels only", self.reward, way_out)
         self._aim().wanted(self.decision_.train[:1])
-        self.constraints_ = Constraints.of(table, "NICE", self.immutable, self.ranges, self.monotone, self.forbidden)
         self.heom_ = HEOM.fit(self.encoder_, self.rows_, self.scale)
+        self.stretched_ = stretched_columns(self.encoder_, self.rows_) if self.scale == "minmax" else []
         self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self.eligible())
         if self.reward == "plausibility":
             self.auto_encoder_ = self.auto_encoder or AutoEncoder(self.encoder_, self.rows_)
@@ -127,12 +146,14 @@ class NICE(Explainer):
         """Row numbers of each row's `n` nearest unlike neighbours; -1: none, or already as wanted. Never released."""
         encoder, frame, queries = self._queries(rows)
         asked = self._aim().ask(encoder, frame, queries)
-        return self._search(encoder, queries, asked.wanted & ~asked.already[:, None], n)
+        constraints = self.constraints_.coded(encoder)
+        return self._search(queries, asked.wanted & ~asked.already[:, None], n, constraints, whole=True)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(reward=r) for r in REWARDS] + [cls(target="favourable", n_counterfactuals=2)]
+        bound = cls("sparsity", n_counterfactuals=3, monotone={"age": "up"}, max_changes=3, costs={"income": 2.0})
+        return [*(cls(reward=r) for r in REWARDS), cls(target="favourable", n_counterfactuals=2), bound]
 
     def eligible(self) -> Bools:
         """Which training rows may serve as neighbours."""
@@ -144,94 +165,151 @@ class NICE(Explainer):
         correct: Bools = codes == self.decision_.train
         return correct
 
+    def _caveats(self) -> tuple[str, ...]:
+        return (_STRETCHED.format(", ".join(self.stretched_)),) if self.stretched_ else ()
+
     def _find(self, asked: Queries) -> Answers:
         """The nearest unlike neighbours of queries, or how far it takes to go towards them."""
-        decision, n = self.decision_, self.n_counterfactuals
-        rows = self._search(asked.encoder, asked.x, asked.wanted, n).ravel()
+        assert asked.constraints is not None
+        n, c = self.n_counterfactuals, asked.constraints
+        walks = self.reward != "none"
+        simple = n == 1 and c.max_changes is None
+        rows = self._search(asked.x, asked.wanted, n if not walks or simple else max(n, _TRIED), c, whole=not walks)
+        if not walks or simple:
+            answers = self._neighbours(asked, rows)
+            answers = self._walked(asked, answers) if walks else answers
+        else:
+            answers = _Several(self, asked, rows).run()
+        return replace(answers, notes=remarks(answers.found.reshape(len(asked), n), c.notes(asked.x)))
+
+    def _neighbours(self, asked: Queries, rows: Ints) -> Answers:
+        """The neighbours themselves."""
+        decision, n = self.decision_, rows.shape[1]
+        rows = rows.ravel()
         found = rows >= 0
         at = np.flatnonzero(found)
-        origin = np.repeat(np.arange(len(asked)), n)[at]
         cells = np.repeat(asked.x, n, axis=0)
         after = np.full(len(rows), -1, dtype=np.int64)
         scores = np.full((len(rows), len(decision.classes)), np.nan)
         cells[at], after[at] = self.rows_[rows[at]], decision.train[rows[at]]
         if decision.train_scores is not None:
             scores[at] = decision.train_scores[rows[at]]
-        if self.reward != "none" and asked.scores is not None and len(at):
-            walk = _Walk(self, asked.encoder, asked.x[origin], cells[at], asked.wanted[origin])
-            short, cells[at], passed, walked = walk.run(asked.scores[origin], asked.now[origin])
-            after[at[short]], scores[at[short]] = passed[short], walked[short]
         return Answers(cells, after, found, scores)
 
-    def _search(self, encoder: Encoder, queries: Matrix, wanted: Bools, n: int) -> Ints:
-        if not self.constraints_:
-            return self.neighbours_.nearest(queries, wanted, n)[0]
+    def _walked(self, asked: Queries, goals: Answers, movable: Bools | None = None) -> Answers:
+        """As near to each query as one gets on the way to its neighbours; `found` where that is an answer."""
+        n, at = len(goals.cells) // len(asked), np.flatnonzero(goals.found)
+        origin = np.repeat(np.arange(len(asked)), n)[at]
+        cells, after, found = goals.cells.copy(), goals.after.copy(), goals.found.copy()
+        scores = np.full((len(cells), len(self.decision_.classes)), np.nan) if goals.scores is None else goals.scores
+        scores = scores.copy()
+        if len(at) and asked.scores is not None and asked.constraints is not None:
+            free = None if movable is None else movable[origin]
+            wanted = asked.wanted[origin]
+            walk = Walk(self, asked.constraints, asked.encoder, asked.x[origin], cells[at], wanted, free)
+            end = walk.run(asked.scores[origin], asked.now[origin])
+            cells[at], found[at] = end.cells, end.done
+            short = ~end.arrived
+            after[at[short]], scores[at[short]] = end.after[short], end.scores[short]
+            after[~found] = -1
+        return Answers(cells, after, found, scores)
+
+    def _search(self, queries: Matrix, wanted: Bools, n: int, c: Constraints, *, whole: bool) -> Ints:
+        """Row numbers of the nearest neighbours; a `whole` one is the answer, so that all its changes count."""
+        c = c if whole else replace(c, max_changes=None)
+        weights = c.weights if c.costs else None
+        if not c:
+            return self.neighbours_.nearest(queries, wanted, n, weights=weights)[0]
         step = max(1, _MASKED // len(self.rows_))
         parts = []
         for a in range(0, len(queries), step):
             part = queries[a : a + step]
-            ok = self.constraints_.admissible(encoder, part, self.rows_)
-            parts.append(self.neighbours_.nearest(part, wanted[a : a + step], n, ok)[0])
+            ok = c.admissible(part, self.rows_)
+            parts.append(self.neighbours_.nearest(part, wanted[a : a + step], n, ok, weights)[0])
         return np.concatenate(parts)
 
 
-class _Walk:
-    """All open queries of a batch move towards their neighbours together: one model call per step."""
+class _Several:
+    """Several answers per query, or one that keeps to the number of changes."""
 
-    def __init__(self, nice: NICE, encoder: Encoder, start: Matrix, goal: Matrix, wanted: Bools) -> None:
-        self.nice, self.encoder, self.start, self.goal, self.wanted = nice, encoder, start, goal, wanted
-        self.current = start.copy()
-        outside = ~nice.constraints_.in_range(encoder, start)
-        self.forced = outside.any(axis=1)
-        self.current[outside] = goal[outside]
+    def __init__(self, nice: NICE, asked: Queries, rows: Ints) -> None:
+        assert asked.constraints is not None
+        self.nice, self.asked, self.rows, self.constraints = nice, asked, rows, asked.constraints
+        self.n, self.wide = nice.n_counterfactuals, rows.shape[1]
+        self.answers = Answers.nothing(np.repeat(asked.x, self.n, axis=0))
+        self.answers = replace(
+            self.answers, scores=np.full((len(self.answers.cells), len(nice.decision_.classes)), np.nan)
+        )
+        self.held = np.zeros(len(asked), dtype=np.int64)
+        self.free = np.ones(asked.x.shape, dtype=bool)
 
-    def run(self, scores: Matrix, decisions: Ints) -> tuple[Bools, Matrix, Ints, Matrix]:
-        """Which queries stopped short of their neighbour, and final cells, decisions and scores."""
-        nice, decision = self.nice, self.nice.decision_
-        self.scores, after = scores.copy(), decisions.copy()
-        if self.forced.any():  # values outside their allowed range move first
-            frame = self.encoder.decode(self.current[self.forced])
-            self.scores[self.forced] = decision.scores(frame)
-            after[self.forced] = decision.decide(frame, self.scores[self.forced])
-        plausible = nice.reward == "plausibility"
-        self.errors = self._errors(self.encoder.decode(self.current)) if plausible else np.zeros(len(after))
-        away = (self.current != self.goal).any(axis=1)
-        open_ = np.flatnonzero(~self.wanted[np.arange(len(after)), after] & away)
-        while len(open_):
-            moved = self._step(open_)
-            after[open_] = moved
-            # Who has arrived is done, even if the model answers differently to a batch of another size.
-            away = (self.current[open_] != self.goal[open_]).any(axis=1)
-            open_ = open_[~self.wanted[open_, moved] & away]
-        short: Bools = (self.current != self.goal).any(axis=1)
-        return short, self.current, after, self.scores
+    def run(self) -> Answers:
+        """The walk to the nearest neighbour; then walks by other columns only; then whatever else there is."""
+        asked, nice, every = self.asked, self.nice, np.arange(len(self.asked))
+        goals = nice._neighbours(asked, self.rows)
+        plain = nice._walked(asked, goals)
+        self._take(every, plain.only(every * self.wide))
+        self._take_sparsest(every[self.held == 0], plain)
+        open_ = every[self.held > 0]
+        while len(open_) and self.held[open_[0]] < self.n:
+            at = self._rows_of(open_)
+            found = goals.filled(at, nice._walked(asked.only(open_), goals.only(at), self.free[open_]))
+            open_ = self._take_sparsest(open_, found)
+        self._fill(goals, plain)
+        return self.answers
 
-    def _step(self, open_: Ints) -> Ints:
-        """Move each open query by its best column; the new decisions."""
-        local, column = np.nonzero(self.current[open_] != self.goal[open_])
-        owner = open_[local]
-        trial = self.current[owner]
-        trial[np.arange(len(owner)), column] = self.goal[owner, column]
-        frame = self.encoder.decode(trial)
-        scores = self.nice.decision_.scores(frame)
-        errors = self._errors(frame) if self.nice.reward == "plausibility" else np.zeros(len(owner))
-        best = first_best(local, self._rewards(owner, trial, scores, errors))
-        self.current[open_], self.scores[open_], self.errors[open_] = trial[best], scores[best], errors[best]
-        if self.nice.decision_.needs_call:
-            return self.nice.decision_.decide(frame.iloc[best])
-        return self.nice.decision_.decide(frame, scores[best])
+    def _rows_of(self, queries: Ints) -> Ints:
+        rows: Ints = (queries[:, None] * self.wide + np.arange(self.wide)).ravel()
+        return rows
 
-    def _rewards(self, owner: Ints, trial: Matrix, scores: Matrix, errors: Matrix) -> Matrix:
-        gain = scores - self.scores[owner]
-        if self.nice.reward == "proximity":
-            heom, start = self.nice.heom_, self.start[owner]
-            step = heom.between(start, trial) - heom.between(start, self.current[owner])
-            gain = gain / (step + EPS)[:, None]
-        elif self.nice.reward == "plausibility":
-            gain = gain * (self.errors[owner] - errors)[:, None]
-        gain = np.where(self.wanted[owner] & ~np.isnan(gain), gain, -np.inf)
-        best: Matrix = gain.max(axis=1)
-        return best
+    def _take_sparsest(self, queries: Ints, walks: Answers) -> Ints:
+        """The best of the walks of some queries; which of them had one."""
+        at = self._rows_of(queries)
+        at = at[walks.found[at]]
+        best = choose_sparsest(at // self.wide, self.asked.x, walks.cells[at], self._distances, at)
+        taken: Ints = at[best] // self.wide
+        self._take(taken, walks.only(at[best]))
+        return taken
 
-    def _errors(self, frame: pd.DataFrame) -> Matrix:
-        return np.array(self.nice.auto_encoder_(frame), dtype=float).reshape(len(frame))
+    def _fill(self, goals: Answers, plain: Answers) -> None:
+        """Where answers are left: other walks, neighbours as they are, and whatever is few enough changes away."""
+        asked, nice, n = self.asked, self.nice, self.n
+        short = np.flatnonzero(self.held < n)
+        if not len(short):
+            return
+        part = asked.only(short)
+        near = nice._neighbours(part, nice._search(part.x, part.wanted, n, self.constraints, whole=True))
+        wide = self.wide
+        for i, q in enumerate(short.tolist()):
+            pool = join_answers(
+                [
+                    plain.only(np.arange(q * wide, (q + 1) * wide)),
+                    near.only(np.arange(i * n, (i + 1) * n)),
+                    *(
+                        [goals.only(np.arange(q * wide, (q + 1) * wide))]
+                        if self.constraints.max_changes is None
+                        else []
+                    ),
+                ]
+            )
+            pool = pool.only(np.flatnonzero(pool.found))
+            x = asked.x[q]
+            apart = self._distances(np.repeat(x[None], len(pool.cells), axis=0), pool.cells)
+            taken = list(self.answers.cells[q * n : q * n + self.held[q]])
+            for best in choose_different(x, taken, pool.cells, apart, n):
+                self._take(np.array([q]), pool.only(np.array([best])))
+
+    def _take(self, queries: Ints, found: Answers) -> None:
+        """Put answers behind those that the queries have; their columns are used up."""
+        kept = np.flatnonzero(found.found)
+        at = queries[kept]
+        place = at * self.n + self.held[at]
+        a = self.answers
+        assert a.scores is not None and found.scores is not None
+        a.cells[place], a.after[place], a.found[place] = found.cells[kept], found.after[kept], True
+        a.scores[place] = found.scores[kept]
+        self.held[at] += 1
+        self.free[at] &= ~unlike(self.asked.x[at], found.cells[kept])
+
+    def _distances(self, a: Matrix, b: Matrix) -> Floats:
+        return self.nice.heom_.between(a, b, self.constraints.weights if self.constraints.costs else None)

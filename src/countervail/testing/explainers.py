@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from countervail.core.cells import cell_text
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.table import Table
@@ -35,6 +37,12 @@ def explainer_checks(explainer: Explainer) -> Iterator[Check]:
     yield check_guarantee_survives_refutation
     yield check_answers_have_a_wanted_decision
     yield check_plain_answers_unless_it_says_regions
+    taken = explainer.get_params(deep=False)
+    if "immutable" in taken:
+        yield check_constraints_hold_for_every_value
+        yield check_what_the_schema_declares_holds
+    if "n_counterfactuals" in taken:
+        yield check_several_answers_differ
     if _draws_noise(explainer):
         yield check_same_seed_same_answers
         yield check_no_seed_differs
@@ -99,7 +107,7 @@ def check_guarantee_ignores_the_data(e: Explainer) -> None:
     before = e.guarantee()
     for seed in (0, 9):
         answers = _answers(e, small_table(seed=seed))
-        asked = int((answers.status != "already_favourable").sum())
+        asked = len(_who_asked(answers))
         assert answers.guarantee == before.over(asked) and before == e.guarantee()
 
 
@@ -110,7 +118,7 @@ def check_guarantee_survives_refutation(e: Explainer) -> None:
     assert e.guarantee().refute(answers, table) is None
     if _draws_noise(e):
         # Reruns look at the first answer only: whoever has a wanted decision already is not asked about again.
-        rows = rows.take(np.flatnonzero(answers.status != "already_favourable")[:1])
+        rows = rows.take(_who_asked(answers)[:1])
         answers = _answers(e, table, rows)
         assert e.guarantee().refute(answers, table, lambda t: _answers(clone(e), t, rows)) is None
 
@@ -130,6 +138,45 @@ def check_plain_answers_unless_it_says_regions(e: Explainer) -> None:
     """Ranges and sets leave only where the class says so: studies measure plain rows."""
     cells = _answers(e).counterfactuals.astype(object).to_numpy().ravel()
     assert fact(type(e), "gives_regions") or not any(isinstance(c, (pd.Interval, frozenset)) for c in cells)
+
+
+def check_constraints_hold_for_every_value(e: Explainer) -> None:
+    """Immutable columns, ways and ranges hold for every value of every cell that leaves."""
+    asked = {"immutable": ["city"], "monotone": {"age": "up"}, "ranges": {"income": (0.0, 90.0)}}
+    _check_bound(_answers(clone(e).set_params(**asked), rows=small_table(30, seed=1)))
+
+
+def check_what_the_schema_declares_holds(e: Explainer) -> None:
+    """The same, declared in the schema."""
+    table = small_table()
+    schema = table.schema.with_column("city", actionable="no").with_column("age", actionable="up")
+    bound = Table(table.frame, schema.with_column("income", range=(0.0, 90.0)))
+    free = {"immutable": (), "monotone": None, "ranges": None}
+    _check_bound(_answers(clone(e).set_params(**free), bound, small_table(30, seed=1)))
+
+
+def _check_bound(answers: Explanations) -> None:
+    for one in answers:
+        if one.found:
+            assert all(v == one.factual["city"] for v in _values(one.cells["city"]))
+            assert all(v >= one.factual["age"] for v in _values(one.cells["age"]))
+            assert all(0 <= v <= 90 for v in _values(one.cells["income"]))
+
+
+def _values(cell: Any) -> list[Any]:
+    """The values of a cell; of an interval, its ends."""
+    if isinstance(cell, pd.Interval):
+        return [cell.left, cell.right]
+    return list(cell) if isinstance(cell, frozenset) else [cell]
+
+
+def check_several_answers_differ(e: Explainer) -> None:
+    """Nobody gets the same answer twice, and nobody more answers than were asked for."""
+    answers = _answers(clone(e).set_params(n_counterfactuals=3), rows=small_table(30, seed=1))
+    assert answers.query is not None
+    for q in np.unique(answers.query):
+        mine = answers.counterfactuals[(answers.query == q) & answers.found].astype(object)
+        assert len(mine) <= 3 and len({tuple(map(cell_text, row)) for row in mine.to_numpy()}) == len(mine)
 
 
 def check_a_kept_draw_answers_alike(e: Explainer) -> None:
@@ -203,6 +250,12 @@ def plain_parameters(maker: Any) -> dict[str, Any]:
 def _answers(e: Explainer, table: Table | None = None, rows: Table | None = None) -> Explanations:
     fitted = e.fit(table if table is not None else small_table(), small_model)
     return fitted.explain(rows if rows is not None else small_table(12, seed=1))
+
+
+def _who_asked(answers: Explanations) -> NDArray[np.int64]:
+    """The queries that were answered, however many answers each got."""
+    assert answers.query is not None
+    return np.unique(answers.query[(answers.status != "already_favourable").to_numpy()])
 
 
 def _draws_noise(e: Explainer) -> bool:

@@ -15,7 +15,7 @@ from countervail.core.rng import Words
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.histograms import noisy_counts
 from countervail.protect.dp.pool import Pool, PoolRecords
-from countervail.protect.dp.pool_search import Pooled, search
+from countervail.protect.dp.pool_search import Pooled, search, search_several
 from countervail.protect.dp.randomiser import Randomiser, choose
 
 K = 3
@@ -76,6 +76,22 @@ def answer(variant, epsilon):
         pooled = Pooled(x, pool, shown, np.repeat(DISTANCES, n, axis=0), GRID.numbers())
         cells, valid = search(pooled, lambda rows, owner: (rule(rows), rows.sum(axis=1) / 12))
         return number(cells.astype(np.int64)) * 2 + valid
+
+    return mechanism
+
+
+def three_answers(epsilon):
+    """Three answers from one pool, within constraints: hours may not be 4, and two columns may change."""
+
+    def mechanism(table, n):
+        pool, shown = make_pool("all", epsilon).draw(np.repeat(nearest(table), n, axis=0), Words())
+        x = np.repeat(X[None, :].astype(float), n, axis=0)
+        allowed = np.ones((n, *GRID.numbers().shape), dtype=bool)
+        allowed[:, 2, 4] = False
+        most = np.full(n, 2)
+        pooled = Pooled(x, pool, shown, np.repeat(DISTANCES, n, axis=0), GRID.numbers(), allowed, most)
+        cells = search_several(pooled, lambda rows, owner: (rule(rows), rows.sum(axis=1) / 12), 3)
+        return number(np.where(np.isnan(cells), 0, cells).astype(np.int64).reshape(n, 3, 3))
 
     return mechanism
 
@@ -197,6 +213,7 @@ def ours(epsilon):
     """Name -> (mechanism for a pair, whether add/remove is promised too); the claim is epsilon."""
     variants = ("all", "sampled", "features")
     fixed = {
+        "three answers within constraints": (three_answers(epsilon), True),
         **{f"pool, {v}": (drawn_pool(v, epsilon), True) for v in variants[1:]},
         **{f"answer, {v}": (answer(v, epsilon), True) for v in variants},
         "noisy": (noisy(epsilon), True),

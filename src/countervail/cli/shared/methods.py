@@ -14,6 +14,8 @@ from countervail.registry import Kinds
 
 # What the command line asks for unless told otherwise, whatever a class has by default.
 USUAL: dict[str, Any] = {"k": 10, "target": "favourable"}
+# Flags that are repeated, one entry each, or that are shorter than the parameter behind them.
+_FLAGS = {"ranges": "--range", "forbidden": "--forbid", "costs": "--cost", "n_counterfactuals": "--n"}
 
 
 def explaining() -> Kinds:
@@ -56,7 +58,7 @@ def make(kind: type[Any], given: Mapping[str, Any]) -> Any:
 
 def option(parameter: str) -> str:
     """The flag of a parameter."""
-    return f"--{parameter.replace('_', '-')}"
+    return _FLAGS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 
 def _for(methods: list[str]) -> str:

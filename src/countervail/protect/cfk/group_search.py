@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Ints, Matrix
+from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter, check_count
 from countervail.core.files.json_data import need, places
@@ -106,7 +107,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         if not len(self.candidates_.group):
             return None
         settings, weights = self.settings_, REWARDS[self.settings_.reward]
-        allowed = Allowed(None, len(self.encoder_.names))
+        allowed = Allowed(Constraints(self.encoder_, settings.owner))
         return MoveSearch(self._offers(), allowed, weights, self.cell_budget, settings.min_pureness)
 
     def _offers(self) -> Offers:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Codes, Floats, Matrix, distinct_rows
+from countervail.core.encode import require_numbers
 from countervail.core.errors import check_count
 from countervail.core.region import Region
 from countervail.core.table import Table
@@ -48,6 +49,7 @@ class RegionSearch(BaseEstimator, ABC):
         for name, value in self.get_params(deep=False).items():
             check_count(type(self).__name__, name, value)
         self.settings_ = settings
+        require_numbers(table.features, table.schema, settings.owner, "table")
         self.explainer_ = settings.native().fit(table, model)
         self.table_, self.schema_, self.encoder_ = table, table.schema, self.explainer_.encoder_
         self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_

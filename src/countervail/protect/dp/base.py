@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -13,21 +14,38 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
-from countervail.core.errors import bad_parameter
+from countervail.core.constraints import CONSTRAINTS, Constraints, asked_for
+from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import provenance
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Aim, Answers, Queries, explanations, join_queries
+from countervail.explain.answering import (
+    Aim,
+    Answers,
+    Queries,
+    constrained,
+    explanations,
+    join_queries,
+    remarks,
+)
 from countervail.explain.base import check_table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
 from countervail.protect.base import ExplanationProtector
-from countervail.protect.dp.budgeted import beside, cost_of, counted, personal, promised, spelling
+from countervail.protect.dp.budgeted import (
+    beside,
+    cost_of,
+    counted,
+    personal,
+    promised,
+    spell_constraints,
+    spelling,
+)
 from countervail.protect.dp.grid import Grid
-from countervail.protect.dp.pool_search import Judge, Pooled, search
+from countervail.protect.dp.pool_search import Judge, Pooled, search_several
 from countervail.protect.dp.public import Public
 
 _BATCH = 256  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
@@ -51,6 +69,7 @@ class PrivateExplainer(ExplanationProtector):
     missing: Sequence[str]
     random_state: RandomState
     ledger: Ledger | None
+    n_counterfactuals: int = 1
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table with declared domains and a model that is taken as public."""
@@ -58,6 +77,7 @@ class PrivateExplainer(ExplanationProtector):
             del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
+        check_count(self._owner, "n_counterfactuals", self.n_counterfactuals)
         self._check_parameters()
         check_table(table, self._owner, DECLARED)
         given = freeze(self)
@@ -65,6 +85,8 @@ class PrivateExplainer(ExplanationProtector):
         self.shares_ = shares(table.schema.features, self.split, self._owner)
         self.public_ = Public.of(grid, table.schema, model, self._owner)
         self._aim().wanted(np.zeros(1, dtype=np.int64))
+        asked = {n: getattr(self, n) for n in CONSTRAINTS if hasattr(self, n)}
+        self.constraints_ = Constraints.of(self.public_.encoder, self._owner, **asked)
         if self.ledger is not None and not self.keeps_draw:
             self.spelt_ = spelling(self.get_params(deep=False), self.shares_, grid, self.public_)
         self._learn(table, model, grid.codes(table.features))
@@ -72,32 +94,30 @@ class PrivateExplainer(ExplanationProtector):
         self.table_ = table
         return self
 
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
+    def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
         """Explain rows: a frame, a Table, or one row as Series or mapping.
 
         Every row costs the budget anew, unless a ledger has an answer to an equal one; the ledger covers all rows of a
-        call, or none of them is answered.
+        call, or none of them is answered. `constraints` are those of these people besides the ones of the protector:
+        a mapping for all rows, such as `{"immutable": ["job"]}`, or a list with one (or None) for each row.
         """
-        return snapshot(self)._explained(rows, progress)
+        return snapshot(self)._explained(rows, constraints, progress)
 
-    def _explained(self, rows: Rows, progress: Progress | None) -> Explanations:
+    def _explained(self, rows: Rows, constraints: Any, progress: Progress | None) -> Explanations:
         check_is_fitted(self, "table_")
         verify_unchanged(self)
         public, given = self.public_, self.public_.queries(rows)
-        aim = self._aim()
+        aim, n = self._aim(), int(self.n_counterfactuals)
+        kinds, of = asked_for(constraints, len(given[1]), self.constraints_)
         if self.ledger is not None and not self.keeps_draw:
             encoder, frame, x = given
             starts = range(0, len(frame), _BATCH)
             asked = join_queries([aim.ask(encoder, frame.iloc[i : i + _BATCH], x[i : i + _BATCH]) for i in starts])
-            answers = asked.answer(lambda queries: self._from_ledger(queries, progress))
+            answers = asked.answer(lambda queries: self._from_ledger(queries, kinds, of, progress), n)
         else:
             words = Words(self.random_state)
-            asked, answers = aim.answer(
-                *given,
-                lambda queries: self._judged(queries, self._answer(queries, words)),
-                batch=_BATCH,
-                progress=progress,
-            )
+            find = constrained(lambda queries: self._judged(queries, self._answer(queries, words)), kinds, of, n)
+            asked, answers = aim.answer(*given, find, batch=_BATCH, n=n, progress=progress)
         promise = self.guarantee().over(int((~asked.already).sum()))
         return explanations(
             asked,
@@ -133,23 +153,51 @@ class PrivateExplainer(ExplanationProtector):
         """Parameters of the subclass."""
 
     def _judged(self, asked: Queries, cells: Matrix) -> Answers:
-        """Rows with the decisions about them, wanted or not: noise may have undone what was looked for."""
+        """Rows with the decisions about them, wanted or not: noise may have undone what was looked for.
+
+        Rows of NaN are none.
+        """
+        n = len(cells) // len(asked)
+        origin = np.repeat(np.arange(len(asked)), n)
+        none = np.asarray(np.isnan(cells).any(axis=1))
+        cells = np.where(none[:, None], asked.x[origin], cells)
         after = self.public_.decision.decide(asked.encoder.decode(cells))
-        return Answers(cells, after, asked.wanted[np.arange(len(after)), after])
+        found = asked.wanted[origin, after] & ~none
+        return self._noted(asked, Answers(cells, np.where(none, -1, after), found))
 
-    def _from_ledger(self, asked: Queries, progress: Progress | None) -> Answers:
+    def _noted(self, asked: Queries, answers: Answers) -> Answers:
+        assert asked.constraints is not None
+        given = answers.given.reshape(len(asked), -1)
+        return replace(answers, notes=remarks(given, asked.constraints.notes(asked.x)))
+
+    def _from_ledger(
+        self, asked: Queries, kinds: Sequence[Constraints], of: Ints, progress: Progress | None
+    ) -> Answers:
         """Stored answers and newly paid ones, all equal for equal rows of the grid."""
-        public, ledger = self.public_, self.ledger
+        public, ledger, n = self.public_, self.ledger, int(self.n_counterfactuals)
         assert ledger is not None
+        mine = of[asked.frame.index.to_numpy()]
 
-        def draw(rows: pd.DataFrame, x: Matrix, wanted: Bools) -> Matrix:
-            nobody = np.full(len(x), -1, dtype=np.int64)  # what is decided about them now is not looked at
-            return self._answer(Queries(public.encoder, rows, x, nobody, wanted), Words())
+        def draw(at: Ints, rows: pd.DataFrame, x: Matrix, wanted: Bools) -> Matrix:
+            out = np.empty((len(at), n, x.shape[1]))
+            for kind in np.unique(mine[at]).tolist():
+                held = np.flatnonzero(mine[at] == kind)
+                nobody = np.full(len(held), -1, dtype=np.int64)  # what is decided about them now is not looked at
+                part = Queries(public.encoder, rows.iloc[held], x[held], nobody, wanted[held], None, kinds[kind])
+                out[held] = self._answer(part, Words()).reshape(len(held), n, -1)
+            return out.reshape(len(at) * n, -1)
 
         cost = cost_of(self._promise())
-        found = counted(ledger, cost, self.name, self.spelt_, public, asked.frame, asked.wanted, draw, progress)
-        cells, after = personal(public, asked.encoder, asked.frame, asked.x, found, asked.wanted)
-        return Answers(cells, after, asked.wanted[np.arange(len(after)), after])
+        heads = [self.spelt_ + spell_constraints(c) for c in kinds]
+        asked_as = [heads[kind] for kind in mine]
+        found = counted(ledger, cost, self.name, asked_as, public, asked.frame, asked.wanted, draw, progress)
+        places = pd.Series(np.arange(len(asked)), index=asked.frame.index)
+
+        def settled(part: Queries) -> Answers:
+            at = places[part.frame.index].to_numpy()
+            return self._noted(part, personal(public, part, found.reshape(len(asked), n, -1)[at]))
+
+        return constrained(settled, kinds, of, n)(asked)
 
     def _aim(self) -> Aim:
         return Aim(self.public_.decision, self.target, self.public_.probe.schema, self._owner)
@@ -168,10 +216,48 @@ class PrivateExplainer(ExplanationProtector):
 
         return judge
 
+    def _distances(self, asked: Queries) -> Ints:
+        """Query x column x position: how far each value is, dear columns farther. A public function of the query."""
+        distances = self.public_.grid.distances(asked.x)
+        if asked.constraints is None or not asked.constraints.costs:
+            return distances
+        weights = asked.constraints.weights
+        dear: Ints = np.rint(distances * (weights / weights.max())[None, :, None]).astype(np.int64)
+        return dear
+
     def _searched(self, asked: Queries, distances: Ints, pool: Ints, shown: Bools) -> Matrix:
-        """The counterfactual that a pool leads to."""
-        pooled = Pooled(asked.x, pool, shown, distances, self.public_.grid.numbers())
-        return search(pooled, self._judge(asked))[0]
+        """The counterfactuals that a pool leads to, one below the other."""
+        grid, c, n = self.public_.grid, asked.constraints, int(self.n_counterfactuals)
+        numbers, judge = grid.numbers(), self._judge(asked)
+        if not c:
+            return search_several(Pooled(asked.x, pool, shown, distances, numbers), judge, n)
+        start, allowed, most = self._start(asked, distances)
+        lost = most < 0
+        out = np.full((len(asked), n, asked.x.shape[1]), np.nan)
+        at = np.flatnonzero(~lost)
+        if len(at):
+            moved = (start != asked.x).any(axis=1)
+            pooled = Pooled(start, pool, shown, distances, numbers, allowed, most, moved).only(at)
+            found = search_several(pooled, lambda rows, owner: judge(rows, at[owner]), n)
+            out[at] = found.reshape(len(at), n, -1)
+        return out.reshape(len(asked) * n, -1)
+
+    def _start(self, asked: Queries, distances: Ints) -> tuple[Matrix, Bools, Ints]:
+        """Queries whose values have moved into their allowed ranges, where they may still go, and how many may move.
+
+        A public function of the query: the nearest position that is allowed. Less than 0 columns may move where that
+        takes too many changes, or where no value is allowed.
+        """
+        grid, c = self.public_.grid, asked.constraints
+        assert c is not None
+        numbers = grid.numbers()
+        allowed = c.reach(asked.x, numbers) & (np.arange(numbers.shape[1]) < grid.sizes[:, None])[None]
+        must = ~c.in_range(asked.x)
+        nearest = np.where(allowed, distances, np.iinfo(np.int64).max).argmin(axis=2)
+        start = np.where(must, numbers[np.arange(numbers.shape[0]), nearest], asked.x)
+        most = (asked.x.shape[1] if c.max_changes is None else c.max_changes) - must.sum(axis=1)
+        most[(must & ~allowed.any(axis=2)).any(axis=1)] = -1
+        return start, allowed & ~must[:, :, None], most
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)

@@ -15,16 +15,19 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Bools, Ints, Matrix
+from countervail.core.constraints import CONSTRAINTS, Constraints
 from countervail.core.encode import Encoder
 from countervail.core.errors import LedgerError
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.protocols import Progress
+from countervail.explain.answering import Answers, Queries
 from countervail.ledger.accounting import Cost
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.public import Public
 
-Draws = Callable[[pd.DataFrame, Matrix, Bools], Matrix]  # rows on the grid, as numbers, and the decisions they want
+# The places of queries, rows on the grid, the same as numbers, and the decisions they want.
+Draws = Callable[[Ints, pd.DataFrame, Matrix, Bools], Matrix]
 _BATCH = 1024
 _CODE = np.dtype("<i4")
 _BESIDE = "The ledger also records k-anonymous releases about the same people, which no epsilon covers."
@@ -53,13 +56,22 @@ def spelling(
     Settings that mean the same are spelt alike. The model is told by its decisions on made-up records; one that decides
     them alike is taken for the same, unless the ledger is opened with another edition.
     """
-    left_out = ("ledger", "random_state", "split", "missing")  # shares and axes spell the last two
+    # Shares and axes spell split and missing; constraints may come from the schema or the query as well.
+    left_out = {"ledger", "random_state", "split", "missing", *CONSTRAINTS}
+    if parameters.get("n_counterfactuals") == 1:  # one answer is what it was before there could be several
+        left_out.add("n_counterfactuals")
     parts = [_spelt({n: v for n, v in parameters.items() if n not in left_out}), _spelt([str(s) for s in shares])]
     parts += [_spelt([a.column.name, a.column.type, list(a.values), a.missing]) for a in grid.axes]
     if public is not None:
         decided = public.decide(grid.codes(public.probe.features))
         parts += [_spelt(list(public.decision.classes)), repr(decided.tolist())]
     return hashlib.sha256("\n".join(parts).encode()).digest()
+
+
+def spell_constraints(constraints: Constraints) -> bytes:
+    """All that is asked of an answer, as a digest; nothing where nothing is."""
+    asked = constraints.spelt()
+    return hashlib.sha256(_spelt(asked).encode()).digest() if asked else b""
 
 
 def _spelt(value: Any) -> str:
@@ -89,23 +101,30 @@ def counted(
     ledger: Ledger,
     cost: Cost,
     name: str,
-    head: bytes,
+    heads: Sequence[bytes],
     public: Public,
     frame: pd.DataFrame,
     wanted: Bools,
     draw: Draws,
     progress: Progress | None,
 ) -> Ints:
-    """Positions on the grid that answer each row of the frame: debited, drawn, stored, and only then returned."""
+    """Positions on the grid that answer each row of the frame: debited, drawn, stored, and only then returned.
+
+    `heads` tell what each row's answer depends on besides itself. One debit pays for all answers to a row, which are
+    drawn together; -1 stands where there are no more.
+    """
     grid = public.grid
     codes = grid.codes(frame)
-    requests = [head + own.tobytes() + want.tobytes() for own, want in zip(codes.astype(_CODE), wanted)]
+    requests = [h + own.tobytes() + want.tobytes() for h, own, want in zip(heads, codes.astype(_CODE), wanted)]
     numbers, columns = grid.numbers(), np.arange(codes.shape[1])
 
     def drawn(positions: list[int]) -> list[bytes]:
-        own = codes[positions]
-        cells = draw(grid.frame(own), numbers[columns, own], wanted[positions])
-        return [row.tobytes() for row in grid.codes(public.encoder.decode(cells)).astype(_CODE)]
+        own, at = codes[positions], np.array(positions, dtype=np.int64)
+        cells = draw(at, grid.frame(own), numbers[columns, own], wanted[positions])
+        none = np.asarray(np.isnan(cells).any(axis=1))
+        found = grid.codes(public.encoder.decode(np.where(none[:, None], 0.0, cells)))
+        found[none] = -1
+        return [rows.tobytes() for rows in found.astype(_CODE).reshape(len(own), -1)]
 
     answers = ledger.answer(requests, cost, name, drawn)
     if progress is not None:
@@ -113,21 +132,43 @@ def counted(
     return np.stack([np.frombuffer(a, _CODE) for a in answers]).astype(np.int64)
 
 
-def personal(public: Public, encoder: Encoder, frame: pd.DataFrame, queries: Matrix, found: Ints, wanted: Bools) -> Any:
+def personal(public: Public, asked: Queries, found: Ints) -> Answers:
     """Answers in the asker's own values where they agree with hers on the grid, and the decisions about them.
 
-    An answer is the same for all who are equal on the grid. Where her own values in between would undo the decision,
-    the values of the grid stay.
+    `found` is query x answer x column. An answer is the same for all who are equal on the grid. Where her own values in
+    between would undo the decision, the values of the grid stay; where what she asked for allows the one and not the
+    other, that one does. An answer that she cannot have is none, and so is a further one that is not valid.
     """
-    columns = np.arange(found.shape[1])
-    snapped = public.grid.numbers()[columns, found]
-    own = np.where(found == public.grid.codes(frame), queries, snapped)
-    after = _decide(public, encoder, own)
-    undone = np.flatnonzero(~wanted[np.arange(len(after)), after])
-    if len(undone):
-        again = _decide(public, encoder, snapped[undone])
-        own[undone], after[undone] = snapped[undone], again
-    return own, after
+    c, (queries, n, d) = asked.constraints, found.shape
+    origin = np.repeat(np.arange(queries), n)
+    flat, x = found.reshape(-1, d), asked.x[origin]
+    none = np.asarray((flat < 0).any(axis=1))
+    snapped = public.grid.numbers()[np.arange(d), np.maximum(flat, 0)]
+    same = flat == public.grid.codes(asked.frame)[origin]
+    own = np.where(same | none[:, None], x, snapped)
+    if c:
+        other = np.where(same, snapped, x)
+        own = np.where(~c.holds(x, own) & c.holds(x, other), other, own)
+    after = _decide(public, asked.encoder, own)
+    undone = ~asked.wanted[origin, after] & ~none
+    if c:
+        undone &= _obeys(c, x, snapped)
+    at = np.flatnonzero(undone)
+    if len(at):
+        own[at], after[at] = snapped[at], _decide(public, asked.encoder, snapped[at])
+    valid = asked.wanted[origin, after]
+    further = np.arange(len(flat)) % n > 0
+    none |= further & ~valid
+    if c:
+        none |= ~_obeys(c, x, own)
+    return Answers(np.where(none[:, None], x, own), np.where(none, -1, after), valid & ~none)
+
+
+def _obeys(constraints: Constraints, x: Matrix, rows: Matrix) -> Bools:
+    """Which rows their queries may have."""
+    most = x.shape[1] if constraints.max_changes is None else constraints.max_changes
+    ok: Bools = constraints.holds(x, rows).all(axis=1) & ((x != rows).sum(axis=1) <= most)
+    return ok
 
 
 def _decide(public: Public, encoder: Encoder, rows: Matrix) -> Ints:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, log
 from typing import Any, ClassVar, Literal, Self
@@ -38,8 +38,10 @@ class PrivateHistograms(PrivateExplainer):
         How many made-up records stand behind an answer.
     records : int
         How many made-up records are drawn from the noisy counts of each decision, column by column.
-    split, missing, target, random_state, ledger
+    split, missing, target, n_counterfactuals, random_state, ledger
         As for :class:`PrivateNeighbours`.
+    immutable, ranges, monotone, forbidden, max_changes, costs
+        As for :class:`PrivateNeighbours`; like any number of answers, they cost nothing.
 
     Notes
     -----
@@ -73,6 +75,13 @@ class PrivateHistograms(PrivateExplainer):
         split: Mapping[str, float] | None = None,
         missing: Sequence[str] = (),
         target: Any = "favourable",
+        n_counterfactuals: int = 1,
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        max_changes: int | None = None,
+        costs: Mapping[str, float] | None = None,
         random_state: RandomState = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -83,6 +92,13 @@ class PrivateHistograms(PrivateExplainer):
         self.split = split
         self.missing = missing
         self.target = target
+        self.n_counterfactuals = n_counterfactuals
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.max_changes = max_changes
+        self.costs = costs
         self.random_state = random_state
         self.ledger = ledger
 
@@ -140,7 +156,7 @@ class PrivateHistograms(PrivateExplainer):
         return np.column_stack(columns).astype(np.int64)
 
     def _answer(self, asked: Queries, words: Words) -> Matrix:
-        distances = self.public_.grid.distances(asked.x)
+        distances = self._distances(asked)
         pool = self.records_.nearest(distances, asked.wanted, int(self.neighbours))
         return self._searched(asked, distances, pool, np.ones(pool.shape, dtype=bool))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -39,6 +39,10 @@ class PrivateNeighbours(PrivateExplainer):
         counts as the middle level, or the first label.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
+    n_counterfactuals : int
+        How many different answers each query gets, all from one noisy pool: together they cost one epsilon.
+    immutable, ranges, monotone, forbidden, max_changes, costs
+        What may be asked of people, as for :class:`NICE` and in the schema. It is public, and costs nothing.
     random_state : int, optional
         For tests only: a seeded answer promises nothing, and says so.
     ledger : Ledger, optional
@@ -81,6 +85,13 @@ class PrivateNeighbours(PrivateExplainer):
         split: Mapping[str, float] | None = None,
         missing: Sequence[str] = (),
         target: Any = "favourable",
+        n_counterfactuals: int = 1,
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        max_changes: int | None = None,
+        costs: Mapping[str, float] | None = None,
         random_state: RandomState = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -92,13 +103,21 @@ class PrivateNeighbours(PrivateExplainer):
         self.split = split
         self.missing = missing
         self.target = target
+        self.n_counterfactuals = n_counterfactuals
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.max_changes = max_changes
+        self.costs = costs
         self.random_state = random_state
         self.ledger = ledger
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [*(cls(pool=v, neighbours=5) for v in VARIANTS), cls(random_state=0)]
+        bound = cls(neighbours=5, n_counterfactuals=2, monotone={"age": "up"}, costs={"income": 2.0})
+        return [*(cls(pool=v, neighbours=5) for v in VARIANTS), cls(random_state=0), bound]
 
     def _promise(self) -> DifferentialPrivacy:
         return DifferentialPrivacy(float(self.epsilon), page="docs/decisions/dp-neighbours.md")
@@ -122,7 +141,7 @@ class PrivateNeighbours(PrivateExplainer):
         )
 
     def _answer(self, asked: Queries, words: Words) -> Matrix:
-        distances = self.public_.grid.distances(asked.x)
+        distances = self._distances(asked)
         nearest = self.records_.nearest(distances, asked.wanted, int(self.neighbours))
         pool, shown = self.pool_.draw(nearest, words)
         return self._searched(asked, distances, pool, shown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -11,6 +11,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from countervail.core.arrays import Ints, Matrix
+from countervail.core.constraints import CONSTRAINTS, Constraints
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
@@ -42,6 +43,9 @@ class NoisyCounterfactual(PrivateExplainer):
         answer then costs twice epsilon, and its time must stay hidden. By default there is one draw.
     split, missing, target, random_state, ledger
         As for :class:`PrivateNeighbours`.
+    immutable, ranges, monotone, forbidden, max_changes, costs
+        As for :class:`PrivateNeighbours`: the explainer hears them, and noisy values that they do not allow give way to
+        the asker's own. A second answer would be a second draw, and cost as much as the first: there is one.
 
     Notes
     -----
@@ -72,6 +76,12 @@ class NoisyCounterfactual(PrivateExplainer):
         split: Mapping[str, float] | None = None,
         missing: Sequence[str] = (),
         target: Any = "favourable",
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        max_changes: int | None = None,
+        costs: Mapping[str, float] | None = None,
         random_state: RandomState = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -81,6 +91,12 @@ class NoisyCounterfactual(PrivateExplainer):
         self.split = split
         self.missing = missing
         self.target = target
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.max_changes = max_changes
+        self.costs = costs
         self.random_state = random_state
         self.ledger = ledger
 
@@ -116,16 +132,20 @@ class NoisyCounterfactual(PrivateExplainer):
 
     def _default(self) -> NICE:
         reward: Any = "sparsity" if self.public_.decision.has_scores else "none"
-        return NICE(reward, target=self.target)
+        return NICE(reward, target=self.target, **{n: getattr(self, n) for n in CONSTRAINTS})
 
     def _answer(self, asked: Queries, words: Words) -> Matrix:
-        true = self._inner(asked.frame)
+        true = self._inner(asked.frame, asked.constraints)
         numbers, columns = self.public_.grid.numbers(), np.arange(true.shape[1])
         cells = np.empty(asked.x.shape)
         open_ = np.arange(len(true))
         while len(open_):
-            cells[open_] = numbers[columns, self.randomiser_.draw(true[open_], words)]
+            noisy = self.randomiser_.draw(true[open_], words)
+            cells[open_] = self._obeying(asked.only(open_), noisy) if asked.constraints else numbers[columns, noisy]
             if self.stop is None:
+                break
+            open_ = open_[~np.isnan(cells[open_]).any(axis=1)]  # whom the constraints leave nothing, whatever is drawn
+            if not len(open_):
                 break
             again = ~self._judge(asked)(cells[open_], open_)[0]
             gives_up = (words.draw(len(open_)) >> np.uint64(4)).astype(np.int64) < int(
@@ -134,7 +154,19 @@ class NoisyCounterfactual(PrivateExplainer):
             open_ = open_[again & ~gives_up]
         return cells
 
-    def _inner(self, frame: pd.DataFrame) -> Ints:
+    def _obeying(self, asked: Queries, noisy: Ints) -> Matrix:
+        """Noisy rows without what the constraints do not allow: a function of the noisy row and the query alone."""
+        assert asked.constraints is not None
+        if asked.constraints.max_changes is not None:
+            return self._searched(asked, self._distances(asked), noisy[:, None, :], np.ones(noisy[:, None].shape, bool))
+        start, allowed, most = self._start(asked, self._distances(asked))
+        columns = np.arange(noisy.shape[1])
+        free = allowed[np.arange(len(noisy))[:, None], columns, noisy]
+        cells = np.where(free, self.public_.grid.numbers()[columns, noisy], start)
+        cells[most < 0] = np.nan
+        return cells
+
+    def _inner(self, frame: pd.DataFrame, constraints: Constraints | None) -> Ints:
         """The explainer's counterfactuals on the grid; a public record for each that it does not give."""
         grid = self.public_.grid
         out = np.tile(grid.default, (len(frame), 1))
@@ -142,14 +174,15 @@ class NoisyCounterfactual(PrivateExplainer):
             return out
         frame = frame.reset_index(drop=True)
         try:
-            answers = self.explainer_.explain(frame)
+            wishes = None if constraints is None else constraints.spelt()
+            answers = self.explainer_.explain(frame, constraints=wishes)
             first = np.unique(np.asarray(answers.query), return_index=True)[1]
             found = np.flatnonzero(answers.found[first])
             if len(found):
                 out[found] = grid.codes(answers.counterfactuals.iloc[first[found]])
         except Exception:  # noqa: BLE001 -- whether it fails may depend on the table, so failing must not show
             if len(frame) > 1:
-                return np.concatenate([self._inner(frame.iloc[[i]]) for i in range(len(frame))])
+                return np.concatenate([self._inner(frame.iloc[[i]], constraints) for i in range(len(frame))])
         return out
 
     def _caveats(self) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
-"""From a noisy pool to a counterfactual. Only the query, the pool and the model are looked at: this costs nothing."""
+"""From a noisy pool to counterfactuals. Only the query, the pool, the model and public constraints are looked at: this
+costs nothing, however many of them there are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -18,20 +20,78 @@ _TIE = 1e-9 / (1 << 30)  # among equal scores the smaller change wins
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pooled:
-    """Queries with their pools: positions (query x slot x column), which may be looked at, and distances from x."""
+    """Queries with their pools: positions (query x slot x column), which may be looked at, and distances from x.
+
+    `allowed` says which positions a query may move to (query x column x position), `most` how many columns may still
+    move, and `moved` whose x is not the query's own any more, because it had to move; without them everything is free.
+    """
 
     x: Matrix
     pool: Ints
     shown: Bools
     distances: Ints
     numbers: Floats
+    allowed: Bools | None = None
+    most: Ints | None = None
+    moved: Bools | None = None
 
     @property
     def moves(self) -> Bools:
-        """Which pool values differ from the query's own."""
+        """Which pool values differ from the query's own, and may be taken."""
         columns = np.arange(self.x.shape[1])
-        moved: Bools = self.shown & (self.numbers[columns, self.pool] != self.x[:, None, :])
-        return moved
+        free: Bools = self.shown & (self.numbers[columns, self.pool] != self.x[:, None, :])
+        if self.allowed is not None:
+            free &= self.allowed[np.arange(len(self.x))[:, None, None], columns, self.pool]
+        if self.most is not None:
+            free &= (self.most > 0)[:, None, None]
+        return free
+
+    def goes_on(self, queries: Ints, taken: int) -> Bools:
+        """Whose answers may change more columns than were taken."""
+        on: Bools = np.ones(len(queries), dtype=bool) if self.most is None else self.most[queries] > taken
+        return on
+
+    def only(self, at: Ints, free: Bools | None = None) -> Pooled:
+        """Some of the queries; of these, only the columns that are `free` (query x column) may move."""
+        held = {f.name: getattr(self, f.name) for f in fields(self)}
+        parts = {n: v if v is None or n == "numbers" else v[at] for n, v in held.items()}
+        if free is not None:
+            parts["shown"] = parts["shown"] & free[:, None, :]
+        return Pooled(**parts)
+
+
+def search_several(p: Pooled, judge: Judge, n: int) -> Matrix:
+    """`n` different rows for each query, one below the other; NaN where there are no more.
+
+    The first is what `search` finds. Each further one is valid and leaves alone the columns that earlier ones moved;
+    where there is none, it is another valid row than these.
+    """
+    cells, valid = search(p, judge)
+    out = np.full((len(cells), n, cells.shape[1]), np.nan)
+    out[:, 0] = cells
+    open_ = np.flatnonzero(valid)
+    for a in range(1, n):
+        if not len(open_):
+            break
+        free = (out[open_, :a] == p.x[open_, None]).all(axis=1)
+        new, ok = search(p.only(open_, free), _new(judge, open_, out[:, :a]))
+        rest = np.flatnonzero(~ok)
+        if len(rest):
+            new[rest], ok[rest] = search(p.only(open_[rest]), _new(judge, open_[rest], out[:, :a]))
+        open_ = open_[ok]
+        out[open_, a] = new[ok]
+    return out.reshape(len(cells) * n, -1)
+
+
+def _new(judge: Judge, queries: Ints, before: Matrix) -> Judge:
+    """The judge of some of the queries, for whom rows that they already have are no answer."""
+
+    def judged(rows: Matrix, owner: Ints) -> tuple[Bools, Floats]:
+        valid, score = judge(rows, queries[owner])
+        again = (rows[:, None] == before[queries[owner]]).all(axis=2).any(axis=1)
+        return valid & ~again, score
+
+    return judged
 
 
 def search(p: Pooled, judge: Judge) -> tuple[Matrix, Bools]:
@@ -42,6 +102,9 @@ def search(p: Pooled, judge: Judge) -> tuple[Matrix, Bools]:
     values of different noisy rows are combined.
     """
     state = _State(p)
+    if p.moved is not None and p.moved.any():
+        at = np.flatnonzero(p.moved)
+        state.offer(at, p.x[at], np.zeros(len(at), dtype=np.int64), judge(p.x[at], at)[0])
     values = _singles(p, state, judge)
     _walks(p, state, values, judge)
     _combine(p, state, values, judge)
@@ -101,12 +164,15 @@ def _walks(p: Pooled, state: _State, values: Floats, judge: Judge) -> None:
     at = np.flatnonzero(np.isfinite(gain).any(axis=1))
     current, cost = p.x[owner], np.zeros(len(owner), dtype=np.int64)
     step = gain.argmax(axis=1)
+    taken = 0
     while len(at):
+        taken += 1
         j = step[at]
         current[at, j] = p.numbers[j, goal[at, j]]
         cost[at] += p.distances[owner[at], j, goal[at, j]]
         left[at, j] = False
         at = at[cost[at] < state.best[owner[at]]]  # also ends walks that have just become valid
+        at = at[p.goes_on(owner[at], taken)]
         w, j = np.nonzero(left[at])
         w = at[w]
         total = cost[w] + p.distances[owner[w], j, goal[w, j]]
@@ -130,7 +196,9 @@ def _combine(p: Pooled, state: _State, values: Floats, judge: Judge) -> None:
     offered = np.isfinite(values[open_])
     current, cost = p.x[open_].copy(), np.zeros(len(open_), dtype=np.int64)
     gain = values[open_].copy()
+    taken = 0
     while True:
+        taken += 1
         flat = gain.reshape(len(open_), -1)
         best = flat.argmax(axis=1)
         at = np.flatnonzero(np.isfinite(flat[np.arange(len(open_)), best]) & ~state.valid[open_])
@@ -141,6 +209,7 @@ def _combine(p: Pooled, state: _State, values: Floats, judge: Judge) -> None:
         cost[at] += p.distances[open_[at], j, c]
         offered[at, j] = False
         gain[:] = -np.inf
+        at = at[p.goes_on(open_[at], taken)]
         w, j, c = np.nonzero(offered[at])
         w = at[w]
         if not len(w):

@@ -141,15 +141,17 @@ class DPTable(TableProtector):
         target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
         return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(kept, schema.favourable))
 
-    def explain(self, rows: Rows, model: Any, explainer: Explainer | None = None) -> Explanations:
+    def explain(
+        self, rows: Rows, model: Any, explainer: Explainer | None = None, *, constraints: Any = None
+    ) -> Explanations:
         """Explain rows from the noisy table alone, with any explainer (NICE by default), as often as you like."""
-        return snapshot(self)._explained(rows, model, explainer)
+        return snapshot(self)._explained(rows, model, explainer, constraints)
 
-    def _explained(self, rows: Rows, model: Any, explainer: Explainer | None) -> Explanations:
+    def _explained(self, rows: Rows, model: Any, explainer: Explainer | None, constraints: Any) -> Explanations:
         public = self._public(model)
         reward: Any = "sparsity" if public.decision.has_scores else "none"
         inner = clone(explainer) if explainer is not None else NICE(reward, target="favourable")
-        answers = inner.fit(self._labelled(model), model).explain(public.queries(rows)[1])
+        answers = inner.fit(self._labelled(model), model).explain(public.queries(rows)[1], constraints=constraints)
         return replace(
             answers,
             guarantee=self.guarantee(),

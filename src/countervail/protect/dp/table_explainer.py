@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
 
+from countervail.core.constraints import CONSTRAINTS
+from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee
 from countervail.core.protocols import Progress
@@ -20,6 +22,8 @@ from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unc
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import made_by
 from countervail.protect.dp.table import DPTable
+
+_ASKED = (*CONSTRAINTS, "n_counterfactuals")
 
 
 class DPTableExplainer(ExplanationProtector):
@@ -35,6 +39,8 @@ class DPTableExplainer(ExplanationProtector):
         As for :class:`DPTable`.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
+    n_counterfactuals, immutable, ranges, monotone, forbidden, max_changes, costs
+        As for :class:`NICE`, and for the default explainer only: another one has its own. They cost nothing.
 
     Notes
     -----
@@ -67,6 +73,13 @@ class DPTableExplainer(ExplanationProtector):
         split: Mapping[str, float] | None = None,
         missing: Sequence[str] = (),
         target: Any = "favourable",
+        n_counterfactuals: int = 1,
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        max_changes: int | None = None,
+        costs: Mapping[str, float] | None = None,
         random_state: RandomState = None,
         ledger: Ledger | None = None,
     ) -> None:
@@ -75,6 +88,13 @@ class DPTableExplainer(ExplanationProtector):
         self.split = split
         self.missing = missing
         self.target = target
+        self.n_counterfactuals = n_counterfactuals
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.max_changes = max_changes
+        self.costs = costs
         self.random_state = random_state
         self.ledger = ledger
 
@@ -83,23 +103,28 @@ class DPTableExplainer(ExplanationProtector):
         if hasattr(self, "noisy_"):
             del self.noisy_  # a fit that fails leaves nothing to ask
         given = freeze(self)
+        if self.explainer is not None and (named := [n for n in _ASKED if getattr(self, n) not in ((), None, 1)]):
+            raise bad_parameter("DPTableExplainer", named[0], "given to the explainer itself", getattr(self, named[0]))
         noisy = self._table().fit(table)
         self.model_, self.fitted_as_ = model, finish_fit(self, given)
         self.noisy_ = noisy
         return self
 
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows from the noisy table alone, as often as you like."""
-        return snapshot(self)._explained(rows, progress)
+    def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
+        """Explain rows from the noisy table alone, as often as you like.
 
-    def _explained(self, rows: Rows, progress: Progress | None) -> Explanations:
+        `constraints` are those of these people besides: a mapping for all rows, or a list with one for each row.
+        """
+        return snapshot(self)._explained(rows, constraints, progress)
+
+    def _explained(self, rows: Rows, constraints: Any, progress: Progress | None) -> Explanations:
         check_is_fitted(self, "noisy_")
         verify_unchanged(self)
         explainer = self.explainer
         if explainer is None:
             reward: Any = "sparsity" if self.noisy_.has_scores(self.model_) else "none"
-            explainer = NICE(reward, target=self.target)
-        answers = self.noisy_.explain(rows, self.model_, explainer)
+            explainer = NICE(reward, target=self.target, **{n: getattr(self, n) for n in _ASKED})
+        answers = self.noisy_.explain(rows, self.model_, explainer, constraints=constraints)
         if progress is not None:
             progress(len(answers), len(answers))
         return replace(answers, provenance=made_by(self))

@@ -11,7 +11,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.arrays import Bools, Matrix, distinct_rows
-from countervail.core.encode import Encoder, encode_queries
+from countervail.core.encode import Encoder, encode_queries, require_numbers
 from countervail.core.errors import PrivacyWarning
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, NoGuarantee
@@ -92,6 +92,7 @@ class PublishedExplainer(ExplanationProtector):
         self.columns_ = Columns.of(self.explainer_.encoder_, self.explainer_.rows_)
 
     def _nice(self, table: Table, model: Any, *, justified: bool) -> NICE:
+        require_numbers(table.features, table.schema, self._owner, "table")
         nice = NICE("none", justified=justified, target=self.target).fit(table, model)
         return nice.set_params(reward="sparsity") if nice.decision_.has_scores else nice
 
