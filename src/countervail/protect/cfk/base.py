@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from sklearn.base import clone
@@ -16,6 +16,7 @@ from countervail.core.region import Region
 from countervail.core.table import Table
 from countervail.explain.answering import Answers, Queries
 from countervail.explain.base import Explainer
+from countervail.explain.constraints import Constraints
 from countervail.explain.nice import NICE, Reward
 from countervail.model.decision import Decision
 from countervail.protect.cfk.stored_groups import Groups
@@ -41,6 +42,12 @@ class SearchSettings:
     grouping: Literal["clusters", "mondrian"] = "clusters"
     reward: Reward = "none"
     n: int = 1
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def constraints(self, table: Table) -> Constraints:
+        """What answers may not ask of people, in terms of the table's columns."""
+        none: dict[str, Any] = {"immutable": (), "ranges": None, "monotone": None, "forbidden": None}
+        return Constraints.of(table, self.owner, **{**none, **self.limits})
 
     def native(self) -> Any:
         """A fresh explainer whose counterfactuals are training rows, aimed where this search aims."""

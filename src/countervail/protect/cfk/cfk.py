@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -40,6 +40,7 @@ SEARCHES: dict[str, type[GroupSearch | ExactSearch | GraspSearch]] = {
     "exact": ExactSearch,
     "grasp": GraspSearch,
 }
+_LIMITS = ("immutable", "ranges", "monotone", "forbidden")
 _OWN = "What did not move is the asker's own: an answer holds her facts and is for her alone."
 _REFIT = (
     "These people were grouped by an earlier fit. The promise holds for the answers of one fit; what changed in the "
@@ -54,7 +55,6 @@ class RegionProtector(ExplanationProtector):
 
     target: Any
     gives_regions: ClassVar[bool] = True
-    _several: int = 1  # answers per query
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
@@ -82,6 +82,11 @@ class RegionProtector(ExplanationProtector):
     def looks_at(self) -> int:
         """Of how many nearest neighbours an answer may be taken."""
         return self.search_.looks_at
+
+    @property
+    def _several(self) -> int:
+        """How many answers a query gets at most."""
+        return 1
 
     def _answered(self, rows: Rows, progress: Progress | None = None) -> tuple[Queries, Answers]:
         verify_unchanged(self)
@@ -201,6 +206,11 @@ class CFK(RegionProtector):
         grouping: Literal["clusters", "mondrian"] = "clusters",
         neighbours: int = 10,
         ledger: Ledger | None = None,
+        n_counterfactuals: int = 1,
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
     ) -> None:
         self.k = k
         self.search = search
@@ -216,6 +226,11 @@ class CFK(RegionProtector):
         self.grouping = grouping
         self.neighbours = neighbours
         self.ledger = ledger
+        self.n_counterfactuals = n_counterfactuals
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
 
     def guarantee(self) -> Guarantee:
         """k-anonymity, and whom it withstands."""
@@ -267,6 +282,10 @@ class CFK(RegionProtector):
         return search.groups_
 
     @property
+    def _several(self) -> int:
+        return self.n_counterfactuals
+
+    @property
     def _in_groups(self) -> bool:
         return isinstance(self.search, GroupSearch) or (isinstance(self.search, str) and self.search == "groups")
 
@@ -287,6 +306,8 @@ class CFK(RegionProtector):
             self.groups,
             self.grouping,
             self.reward,
+            self.n_counterfactuals,
+            {name: getattr(self, name) for name in _LIMITS},
         )
         search = SEARCHES[self.search]() if isinstance(self.search, str) else clone(self.search)
         return search.fit(asked, table, model)
@@ -299,6 +320,12 @@ class CFK(RegionProtector):
             raise bad_parameter("CFK", "search", must, self.search)
         if self.reward not in REWARDS:
             raise bad_parameter("CFK", "reward", f"one of {REWARDS}", self.reward)
+        check_count("CFK", "n_counterfactuals", self.n_counterfactuals)
+        if self.reward == "none":
+            for name in ("n_counterfactuals", *_LIMITS):
+                if (given := getattr(self, name)) and given != 1:
+                    must = "left out with reward='none', which gives the whole nearest neighbour"
+                    raise bad_parameter("CFK", name, must, given)
         if self.grouping not in ("clusters", "mondrian"):
             raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
         if self.ledger is not None:

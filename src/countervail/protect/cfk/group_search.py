@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -25,11 +26,14 @@ from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.candidates import Candidates
 from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
 from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
-from countervail.protect.cfk.moves.search import CANDIDATES, WAVES, MoveSearch, shown_cells
+from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
 from countervail.protect.cfk.stored_groups import Groups
+
+_ROOM = 1 << 22  # entries of asker x candidate x feature worked on at once
 
 
 class GroupSearch(BaseEstimator):
@@ -69,7 +73,11 @@ class GroupSearch(BaseEstimator):
         self.candidates_ = Candidates(self.encoder_, heom, self._rows, group[usable], stored.regions, blur)
         sparse = settings.reward != "none"
         self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness, whole=not sparse)
-        self.moves_ = self._move_search() if sparse and len(self.candidates_.group) else None
+        allowed = Allowed(settings.constraints(self.table_), len(self.encoder_.names))
+        self.reach_: Reachable | None = None
+        if sparse and len(self.candidates_.group):
+            self.reach_ = Reachable(self._offers(), allowed, settings.min_pureness)
+            self.nearness_ = PoolNearness(self.reach_.offers)
         return self
 
     def answer(self, asked: Queries) -> Answers:
@@ -99,12 +107,6 @@ class GroupSearch(BaseEstimator):
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
         return nothing.filled(at, part)
 
-    def _move_search(self) -> MoveSearch:
-        """The search among the moves that the anonymised table offers."""
-        settings, weights = self.settings_, REWARDS[self.settings_.reward]
-        allowed = Allowed(None, len(self.encoder_.names))
-        return MoveSearch(self._offers(), allowed, weights, self.cell_budget, settings.min_pureness)
-
     def _offers(self) -> Offers:
         """The candidates, and the anonymised table as a whole: distinct pairs of a group and a private vector."""
         candidates, regions = self.candidates_, self.groups_.regions
@@ -124,26 +126,19 @@ class GroupSearch(BaseEstimator):
         )
 
     def _moved(self, asked: Queries) -> Answers:
-        """The answers of the search among moves, several rows for each query if several are wanted."""
+        """The fewest moves towards a near candidate, several answers to each query if several are wanted."""
         n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
-        if self.moves_ is None:
+        if self.reach_ is None:
             return nothing
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
-        found = self.moves_.find(model, asked.encoder, asked.x, n)
-        candidate, moved, rows, share, drawn = (
-            np.stack([getattr(f, name) for f in found], axis=1).reshape(len(nothing.cells), -1)
-            for name in ("candidate", "moved", "rows", "share", "drawn")
-        )
-        at = np.flatnonzero(candidate[:, 0] >= 0)
-        if not len(at):
-            return nothing
-        regions = self.groups_.regions[self.candidates_.group[candidate[at, 0]]]
-        shown = shown_cells(asked.encoder, rows[at], moved[at], regions)
-        after = self.decision_.decide(asked.encoder.decode(rows[at]))
-        notes = [SAMPLED if sampled else "" for sampled in drawn[at, 0]]
-        yes, behind = np.ones(len(at), dtype=bool), candidate[at, 0]
-        part = Answers(rows[at], after, yes, None, share[at, 0], notes, shown, ~moved[at], behind)
-        return nothing.filled(at, part)
+        search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
+        step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
+        for a in range(0, len(asked), step):
+            x = asked.x[a : a + step]
+            parts.append(search.find(x, partial(Askers, self.reach_, asked.encoder, x), n))
+        found = MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
+        groups = self.candidates_.group[np.maximum(found.behind, 0)]
+        return moved_answers(nothing, found, self.decision_, asked.encoder, self.groups_.regions[groups])
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which coded rows get the desired decision."""

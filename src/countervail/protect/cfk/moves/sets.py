@@ -43,6 +43,8 @@ REWARDS: Final[dict[str, Weights]] = {
     "proximity": Weights(1.0, 0.0, 1),
     "plausibility": Weights(0.5, 1.0, 1),
 }
+# Towards one neighbour only, what is nearer to the asker is farther from the neighbour by as much.
+PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0)}
 
 
 class AskedModel:
@@ -110,8 +112,8 @@ class Earlier:
 class SetSearch:
     """The best set of moves of each asker of a batch; every model call is about all of them.
 
-    `least` is the share of combinations that must keep the decision. What is found stands in `place` (-1: nothing),
-    `moved`, `share` and `drawn` (the share was sampled).
+    What is found stands in `place` (-1: nothing), `moved`, `share` (of combinations that hold) and `drawn` (the share
+    was sampled).
     """
 
     def __init__(
@@ -120,13 +122,11 @@ class SetSearch:
         model: AskedModel,
         weights: Weights,
         nearness: Nearness,
-        *,
         cell_budget: int,
-        least: Floats,
         earlier: Earlier,
     ) -> None:
         self.moves, self.model, self.weights, self.nearness = moves, model, weights, nearness
-        self.cell_budget, self.least, self.earlier = cell_budget, least, earlier
+        self.cell_budget, self.earlier = cell_budget, earlier
         n = len(moves.x)
         self.key, self.size, self.place = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
         self.moved, self.share, self.drawn = np.zeros(moves.x.shape, dtype=bool), np.full(n, np.nan), np.zeros(n, bool)
@@ -234,7 +234,7 @@ class SetSearch:
         done: set[int] = set()
         for (t, _, drawn), share in zip(batch, self._shares([cells for _, cells, _ in batch])):
             i = int(trials.query[t])
-            if i not in done and share >= self.least[i]:
+            if i not in done and share >= self.moves.least[i]:
                 done.add(i)
                 self.key[i] = key[t]
                 self.size[i] = size if self.size[i] < 0 else self.size[i]
@@ -265,7 +265,7 @@ class SetSearch:
             for q, p, m in zip(trials.query, trials.place, trials.moved)
         ]
         for t, share in enumerate(self._shares([cells for cells, _ in whole])):
-            if share >= self.least[trials.query[t]]:
+            if share >= self.moves.least[trials.query[t]]:
                 self._take(int(trials.query[t]), int(trials.place[t]), trials.moved[t], share, whole[t][1])
 
     def _shares(self, cells: list[Matrix]) -> Floats:
