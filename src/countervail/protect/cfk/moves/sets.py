@@ -91,7 +91,8 @@ Nearness = Callable[[Moves, Trials, Matrix], Floats]
 class Earlier:
     """Answers that were given already (answer x query x feature, named as moves; 0: not moved).
 
-    A set that holds all moves of one of them is no other answer; with `features`, neither is one that moves the same.
+    A set that holds all moves of one of them, or some of these and no others, is no other answer; with `features`,
+    neither is one that moves the same features.
     """
 
     names: Ints
@@ -103,7 +104,8 @@ class Earlier:
         if len(self.names):
             mine = np.where(trials.moved, moves.name[trials.query, trials.place], 0)
             for given in self.names[:, trials.query]:
-                out &= ~((given == 0) | (given == mine)).all(axis=1)
+                same = given == mine
+                out &= ~(same | (given == 0)).all(axis=1) & ~(same | ~trials.moved).all(axis=1)
                 if self.features:
                     out &= ~((given != 0) == trials.moved).all(axis=1)
         return out
