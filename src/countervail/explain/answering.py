@@ -95,9 +95,8 @@ class Answers:
 
     def only(self, at: Ints) -> Answers:
         """Some of the rows."""
-        scores, pureness, own, behind = (
-            None if v is None else v[at] for v in (self.scores, self.pureness, self.own, self.behind)
-        )
+        scores, pureness = (None if v is None else v[at] for v in (self.scores, self.pureness))
+        own, behind = None if self.own is None else self.own[at], None if self.behind is None else self.behind[at]
         notes = None if self.notes is None else [self.notes[i] for i in at]
         shown = None if self.shown is None else self.shown.iloc[at].reset_index(drop=True)
         return Answers(self.cells[at], self.after[at], self.found[at], scores, pureness, notes, shown, own, behind)

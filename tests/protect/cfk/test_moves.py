@@ -12,8 +12,7 @@ import countervail as cv
 from countervail.attack.base import UNSAID, _equal
 from countervail.protect.cfk import group_search, grouping
 from countervail.protect.cfk.candidates import Candidates, Members
-from countervail.protect.cfk.moves import kernels
-from countervail.protect.cfk.moves import search as move_search
+from countervail.protect.cfk.moves import askers, kernels
 from countervail.testing import small_model, small_table
 
 REWARDS = ("sparsity", "proximity", "plausibility")
@@ -26,22 +25,15 @@ def quick_groups(monkeypatch):
     monkeypatch.setattr(grouping, "_WORK", 1)
 
 
-def pair(seed, **settings):
-    """A table and the same with private vectors permuted within groups, both fitted, and queries."""
-    k = 2 + seed % 4
-    table, queries = people(seed, 24 + seed % 20), people(seed + 10_000, 12).features
-    model = MODELS["labels" if seed % 2 else "scores"](seed)
-    first = cv.CFK(k=k, **settings).fit(table, model)
-    again = cv.CFK(k=k, **settings).fit(permuted(table, first.search_.row_group_, seed), model)
-    return first, again, queries
-
-
 def differing(seeds, **settings):
     """On how many tables some answer changes when private vectors are permuted; and how many answers there were."""
     changed, answered = 0, 0
     for seed in seeds:
-        first, again, queries = pair(seed, **settings)
-        a, b = first.explain(queries), again.explain(queries)
+        table, queries = people(seed, 24 + seed % 20), people(seed + 10_000, 12).features
+        model, made = MODELS["labels" if seed % 2 else "scores"](seed), cv.CFK(k=2 + seed % 4, **settings)
+        a = made.fit(table, model).explain(queries)
+        other = permuted(table, made.search_.row_group_, seed)
+        b = cv.CFK(k=2 + seed % 4, **settings).fit(other, model).explain(queries)
         changed += a.to_json() != b.to_json()
         answered += int(a.found.sum())
     return changed, answered
@@ -74,19 +66,17 @@ class Peeked:
 
 def near_to_rows(monkeypatch):
     """Nearness to people's own rows instead of the anonymised pairs."""
-    real, seen = group_search.GroupSearch._move_search, Peeked(monkeypatch)
+    real, seen = group_search.GroupSearch.fit, Peeked(monkeypatch)
 
-    def changed(self):
-        made = real(self)
+    def fit(self, *given):
+        real(self, *given)
         heom, rows = self.candidates_.heom, seen.rows
+        self.nearness_ = lambda moves, trials, points: np.array(
+            [heom.between(np.repeat(p[None], len(rows), axis=0), rows).min() for p in points]
+        )
+        return self
 
-        def nearness(moves, trials, points):
-            return np.array([heom.between(np.repeat(p[None], len(rows), axis=0), rows).min() for p in points])
-
-        made._nearness = nearness
-        return made
-
-    monkeypatch.setattr(group_search.GroupSearch, "_move_search", changed)
+    monkeypatch.setattr(group_search.GroupSearch, "fit", fit)
 
 
 def judged_by_the_owner(monkeypatch):
@@ -103,26 +93,27 @@ def judged_by_the_owner(monkeypatch):
 
 def ranked_by_the_owner(monkeypatch):
     """The nearest candidates by the distance to their owner's row, not to the region."""
-    monkeypatch.setattr(move_search, "CANDIDATES", 3)
-    real, seen = group_search.GroupSearch._move_search, Peeked(monkeypatch)
+    monkeypatch.setattr(askers, "CANDIDATES", 3)
+    real, seen = group_search.GroupSearch._offers, Peeked(monkeypatch)
 
-    def changed(self):
-        made, heom, rows = real(self), self.candidates_.heom, seen.rows
-        owner = [
-            np.flatnonzero((rows[:, seen.private] == v).all(axis=1) & (seen.group == g))[0]
-            for g, v in zip(made.offers.group, made.offers.private[:, seen.private])
+    def offers(self):
+        made, rows, private = real(self), seen.rows, seen.private
+        self.heom = self.candidates_.heom
+        same = [
+            (rows[:, private] == v).all(axis=1) & (seen.group == g)
+            for g, v in zip(made.group, made.private[:, private])
         ]
+        owners = rows[[int(np.flatnonzero(s)[0]) for s in same]]
 
-        def search(model, askers, found, earlier, waves=1):
-            away = np.stack([heom.between(np.repeat(x[None], len(owner), axis=0), rows[owner]) for x in askers.x])
-            order = np.argsort(away, axis=1, kind="stable")
-            askers.nearest = lambda at, n: np.pad(order[at][:, :n], ((0, 0), (0, 50)), constant_values=-1)[:, :n]
-            return move_search.MoveSearch._search(made, model, askers, found, earlier, waves=1)
+        def nearest(of, at, n):
+            away = [self.heom.between(np.repeat(x[None], len(owners), axis=0), owners) for x in of.x[at]]
+            order = np.argsort(np.stack(away), axis=1, kind="stable")[:, :n]
+            return np.pad(order, ((0, 0), (0, n - order.shape[1])), constant_values=-1)
 
-        made._search = search
+        monkeypatch.setattr(askers.Askers, "nearest", nearest)
         return made
 
-    monkeypatch.setattr(group_search.GroupSearch, "_move_search", changed)
+    monkeypatch.setattr(group_search.GroupSearch, "_offers", offers)
 
 
 @pytest.mark.parametrize("unsound", [near_to_rows, judged_by_the_owner, ranked_by_the_owner])

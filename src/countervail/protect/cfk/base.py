@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from sklearn.base import clone
 
 from countervail.core.arrays import Bools, Matrix
+from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder
 from countervail.core.errors import bad_parameter
 from countervail.core.protocols import Native
@@ -41,6 +42,11 @@ class SearchSettings:
     grouping: Literal["clusters", "mondrian"] = "clusters"
     reward: Reward = "none"
     n: int = 1
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+    def constraints(self, encoder: Encoder) -> Constraints:
+        """What answers may not ask of people: what the schema declares, and what was given."""
+        return Constraints.of(encoder, self.owner, **self.limits)
 
     def native(self) -> Any:
         """A fresh explainer whose counterfactuals are training rows, aimed where this search aims."""

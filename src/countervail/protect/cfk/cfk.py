@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from countervail.core.arrays import Bools, Matrix
+from countervail.core.constraints import CONSTRAINTS
 from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
@@ -50,7 +51,6 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
     target: Any
     gives_regions: ClassVar[bool] = True
-    _several: int = 1  # answers per query
 
     def fit(self, table: Table, model: Any) -> Self:
         """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
@@ -80,6 +80,11 @@ class RegionProtector(WithoutRows, ExplanationProtector):
     def looks_at(self) -> int:
         """Of how many nearest neighbours an answer may be taken."""
         return self.search_.looks_at
+
+    @property
+    def _several(self) -> int:
+        """How many answers a query gets at most."""
+        return 1
 
     def _answered(self, rows: Rows, progress: Progress | None = None) -> tuple[Queries, Answers]:
         verify_unchanged(self)
@@ -129,6 +134,9 @@ class CFK(Savable, RegionProtector):
         knows this code. "exact" finds the smallest region around a counterfactual where every combination keeps the
         decision (pureness 1); "grasp" is the published heuristic. Both withstand someone with a register only.
         `GroupSearch`, `ExactSearch` and `GraspSearch` of `countervail.protect` are the same with their own parameters.
+    reward : {"sparsity", "proximity", "plausibility", "none"}
+        What moves towards a neighbour: as few features as can be; one more where the way gets shorter, or the answer
+        likelier; or all of it, as published. What does not move is the asker's own.
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.
     explainer : Explainer, optional
@@ -155,6 +163,11 @@ class CFK(Savable, RegionProtector):
     ledger : Ledger, optional
         With "groups": records the groups before answers leave; another grouping of the same people is refused from
         then on, unless it follows from the latest `previous`.
+    n_counterfactuals : int
+        How many different answers a person may get: with other features first, then with other values.
+    immutable, ranges, monotone, forbidden, max_changes, costs : optional
+        What answers may not ask of people, beside what the schema declares; as in :class:`NICE`. No value of a cell
+        that moves breaks them.
 
     Notes
     -----
@@ -199,6 +212,13 @@ class CFK(Savable, RegionProtector):
         grouping: Literal["clusters", "mondrian"] = "clusters",
         neighbours: int = 10,
         ledger: Ledger | None = None,
+        n_counterfactuals: int = 1,
+        immutable: Iterable[str] = (),
+        ranges: Mapping[str, Any] | None = None,
+        monotone: Mapping[str, str] | None = None,
+        forbidden: Mapping[str, Iterable[tuple[Any, Any]]] | None = None,
+        max_changes: int | None = None,
+        costs: Mapping[str, float] | None = None,
     ) -> None:
         self.k = k
         self.search = search
@@ -214,6 +234,13 @@ class CFK(Savable, RegionProtector):
         self.grouping = grouping
         self.neighbours = neighbours
         self.ledger = ledger
+        self.n_counterfactuals = n_counterfactuals
+        self.immutable = immutable
+        self.ranges = ranges
+        self.monotone = monotone
+        self.forbidden = forbidden
+        self.max_changes = max_changes
+        self.costs = costs
 
     def guarantee(self) -> Guarantee:
         """k-anonymity, and whom it withstands."""
@@ -276,6 +303,10 @@ class CFK(Savable, RegionProtector):
         return {**state, "previous": None, "fitted_as_": as_given}
 
     @property
+    def _several(self) -> int:
+        return self.n_counterfactuals
+
+    @property
     def _in_groups(self) -> bool:
         return isinstance(self.search, GroupSearch) or (isinstance(self.search, str) and self.search == "groups")
 
@@ -325,6 +356,8 @@ class CFK(Savable, RegionProtector):
             self.previous,
             self.grouping,
             self.reward,
+            self.n_counterfactuals,
+            {name: getattr(self, name) for name in CONSTRAINTS},
         )
 
     def _check_parameters(self) -> None:
@@ -335,6 +368,12 @@ class CFK(Savable, RegionProtector):
             raise bad_parameter("CFK", "search", must, self.search)
         if self.reward not in REWARDS:
             raise bad_parameter("CFK", "reward", f"one of {REWARDS}", self.reward)
+        check_count("CFK", "n_counterfactuals", self.n_counterfactuals)
+        if self.reward == "none":
+            for name in ("n_counterfactuals", *CONSTRAINTS):
+                if (given := getattr(self, name)) and given != 1:
+                    must = "left out with reward='none', which gives the whole nearest neighbour"
+                    raise bad_parameter("CFK", name, must, given)
         if self.grouping not in ("clusters", "mondrian"):
             raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
         if self.ledger is not None:

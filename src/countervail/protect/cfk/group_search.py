@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Ints, Matrix
-from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter, check_count
 from countervail.core.files.json_data import need, places
@@ -27,13 +27,16 @@ from countervail.protect.cfk.candidates import Candidates, Members
 from countervail.protect.cfk.group_table import GroupTable, measure_reach
 from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
 from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
-from countervail.protect.cfk.moves.search import CANDIDATES, WAVES, MoveSearch, shown_cells
+from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.roster import Roster
 from countervail.protect.cfk.space import Space
 
 _CORNERS = 256  # made-up rows that tell one model from another
+
+_ROOM = 1 << 22  # entries of asker x candidate x feature worked on at once
 
 
 class GroupSearch(WithoutRows, BaseEstimator):
@@ -70,7 +73,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         self.candidates_.judge(
             self._decide, self.desired_, members, self.cell_budget, settings.min_pureness, whole=whole
         )
-        self.moves_ = None if whole else self._move_search()
+        self._settle_moves()
         self._remember(table, group_of=group)
         return self
 
@@ -102,13 +105,13 @@ class GroupSearch(WithoutRows, BaseEstimator):
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
         return nothing.filled(at, part)
 
-    def _move_search(self) -> MoveSearch | None:
-        """The search among the moves that the sealed table offers, if it offers any."""
-        if not len(self.candidates_.group):
-            return None
-        settings, weights = self.settings_, REWARDS[self.settings_.reward]
-        allowed = Allowed(Constraints(self.encoder_, settings.owner))
-        return MoveSearch(self._offers(), allowed, weights, self.cell_budget, settings.min_pureness)
+    def _settle_moves(self) -> None:
+        """What the sealed table offers, and what public constraints allow of it."""
+        self.reach_: Reachable | None = None
+        if self.settings_.reward != "none" and len(self.candidates_.group):
+            allowed = Allowed(self.settings_.constraints(self.encoder_))
+            self.reach_ = Reachable(self._offers(), allowed, self.settings_.min_pureness)
+            self.nearness_ = PoolNearness(self.reach_.offers)
 
     def _offers(self) -> Offers:
         """The candidates, and the sealed table as a whole: distinct pairs of a group and a private vector."""
@@ -126,26 +129,19 @@ class GroupSearch(WithoutRows, BaseEstimator):
         )
 
     def _moved(self, asked: Queries) -> Answers:
-        """The answers of the search among moves, several rows for each query if several are wanted."""
+        """The fewest moves towards a near candidate, several answers to each query if several are wanted."""
         n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
-        if self.moves_ is None:
+        if self.reach_ is None:
             return nothing
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
-        found = self.moves_.find(model, asked.encoder, asked.x, n)
-        candidate, moved, rows, share, drawn = (
-            np.stack([getattr(f, name) for f in found], axis=1).reshape(len(nothing.cells), -1)
-            for name in ("candidate", "moved", "rows", "share", "drawn")
-        )
-        at = np.flatnonzero(candidate[:, 0] >= 0)
-        if not len(at):
-            return nothing
-        regions = self.sealed_.sealed.regions[self.candidates_.group[candidate[at, 0]]]
-        shown = shown_cells(asked.encoder, rows[at], moved[at], regions)
-        after = self.decision_.decide(asked.encoder.decode(rows[at]))
-        notes = [SAMPLED if sampled else "" for sampled in drawn[at, 0]]
-        yes, behind = np.ones(len(at), dtype=bool), candidate[at, 0]
-        part = Answers(rows[at], after, yes, None, share[at, 0], notes, shown, ~moved[at], behind)
-        return nothing.filled(at, part)
+        search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
+        step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
+        for a in range(0, len(asked), step):
+            x = asked.x[a : a + step]
+            parts.append(search.find(x, partial(Askers, self.reach_, asked.encoder, x), n))
+        found = MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
+        groups = self.candidates_.group[np.maximum(found.behind, 0)]
+        return moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which coded rows get the desired decision."""
@@ -202,7 +198,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         need(len(kept) == len(after) == len(pureness) == len(sampled) and bool((np.diff(kept) > 0).all()))
         need(bool(((pureness >= 0) & (pureness <= 1)).all() and self.desired_[after].all()))
         judged.keep(kept, pureness, sampled, after)
-        self.moves_ = None if settings.reward == "none" else self._move_search()
+        self._settle_moves()
         if self._sampled_decisions() != data["decisions"]:
             raise SchemaError(
                 "The model that was given decides otherwise than the one that this protector was fitted with. Give "

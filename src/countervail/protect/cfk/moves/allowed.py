@@ -18,6 +18,10 @@ class Allowed:
         self.fixed: Bools = np.isin(np.arange(columns), constraints.immutable)
         self.limited: Ints = np.array(sorted({*constraints.bound} - set(constraints.immutable)), dtype=np.int64)
 
+        self.weights, self.most = constraints.weights, columns
+        if constraints.max_changes is not None:
+            self.most = constraints.max_changes
+
     def must(self, encoder: Encoder, x: Matrix) -> Bools:
         """Query x column: where her own value is out of range, so that it has to move."""
         return ~self._given.coded(encoder).in_range(x)

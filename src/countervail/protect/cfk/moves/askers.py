@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
 from countervail.protect.cfk.moves.offers import Offers
 
+CANDIDATES: Final = 50  # looked at together
+WAVES: Final = 10  # of candidates, for those whom the nearer ones did not help
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Moves:
@@ -20,7 +24,8 @@ class Moves:
 
     `goal` is the private value, or the value of the cell nearest to hers; `step` what the move costs: the way to the
     goal, and how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must` (asker x
-    feature): her own value is not allowed.
+    feature): her own value is not allowed. `behind` (asker x candidate) is what the candidate is known by outside, and
+    `least` (asker) the share of combinations that must keep the decision. At most `most` features may move.
     """
 
     offers: Offers
@@ -32,6 +37,9 @@ class Moves:
     many: Ints
     name: Ints
     must: Bools
+    behind: Ints
+    least: Floats
+    most: int
 
     def points(self, query: Ints, place: Ints, moved: Bools) -> Matrix:
         """Sets of moves with the nearest value of every moved cell."""
@@ -83,10 +91,11 @@ class LimitedColumn:
 
 
 class Reachable:
-    """Candidates laid out for the search, once for all askers; `allowed` says what may move at all."""
+    """Candidates laid out for the search, once for all askers; `allowed` says what may move at all, and `least` is the
+    share of combinations that must keep the decision."""
 
-    def __init__(self, offers: Offers, allowed: Allowed) -> None:
-        self.offers, self.allowed = offers, allowed
+    def __init__(self, offers: Offers, allowed: Allowed, least: float = 1.0) -> None:
+        self.offers, self.allowed, self.least = offers, allowed, least
         self.limits = [LimitedColumn.of(offers, int(j)) for j in allowed.limited]
         self.columns = np.flatnonzero(~offers.quasi & ~allowed.fixed)
         self.private = offers.plain(offers.private, self.columns)
@@ -106,6 +115,12 @@ class Askers:
         self.gaps = [c.gap(x[:, c.column]) for c in cells]
         self.outside = [c.outside(x[:, c.column]) for c in cells]
         self.offered = [self._offered(encoder, limit) for limit in within.limits]
+
+    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
+        """The next nearest candidates of some askers, and what these may move."""
+        found = self.nearest(at, CANDIDATES * (wave + 1))[:, CANDIDATES * wave :]
+        some = np.flatnonzero(found[:, 0] >= 0)
+        return at[some], self.moves(at[some], found[some])
 
     def nearest(self, rows: Ints, n: int) -> Ints:
         """Asker x rank: the nearest candidates that have something to offer; fixed columns count for nothing."""
@@ -153,7 +168,9 @@ class Askers:
         for limit, ok in zip(self.within.limits, self.offered):
             may[:, :, limit.column] &= ok[query, limit.number[at]]
         may &= there[:, :, None] & ~self.closed[rows][:, None]
-        return Moves(offers, x, candidate, may, goal, step, many, _named(content), self.must[rows])
+        step *= self.within.allowed.weights
+        least, name, most = np.full(len(rows), self.within.least), _named(content), self.within.allowed.most
+        return Moves(offers, x, candidate, may, goal, step, many, name, self.must[rows], candidate, least, most)
 
     def _offered(self, encoder: Encoder, limit: LimitedColumn) -> Bools:
         """Query x move of a limited column: whether it is a move, and may be made with every value of its cell."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -12,15 +12,14 @@ import pandas as pd
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.encode import Encoder
 from countervail.core.region import Regions
-from countervail.protect.cfk.moves.allowed import Allowed
-from countervail.protect.cfk.moves.askers import Askers, Moves, Reachable
+from countervail.explain.answering import Answers
+from countervail.model.decision import Decision
+from countervail.protect.cfk.base import SAMPLED
+from countervail.protect.cfk.moves.askers import Moves
 from countervail.protect.cfk.moves.kernels import pool_distances
 from countervail.protect.cfk.moves.offers import Offers
-from countervail.protect.cfk.moves.sets import AskedModel, Earlier, SetSearch, Trials, Weights
+from countervail.protect.cfk.moves.sets import AskedModel, Earlier, Nearness, SetSearch, Trials, Weights
 
-CANDIDATES: Final = 50  # looked at together
-WAVES: Final = 10  # of candidates, for those whom the nearer ones did not help
-_ROOM: Final = 1 << 22  # entries of asker x candidate x feature worked on at once
 _GAPS: Final = 1 << 24  # entries of value x region worked on at once
 
 
@@ -68,93 +67,106 @@ class PoolNearness:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MovesFound:
-    """The answers to queries: candidate (-1: none), moved features, the row nearest to the query, how far it holds."""
+    """The answers to queries: the candidate behind each (-1: none), moved features, the row nearest to the query, the
+    share of combinations that hold, whether that was sampled, and the wave of candidates that it took."""
 
-    candidate: Ints
+    behind: Ints
     moved: Bools
     names: Ints
     rows: Matrix
     share: Floats
     drawn: Bools
+    wave: Ints
 
     @classmethod
     def nothing(cls, x: Matrix) -> MovesFound:
         """No answers yet."""
-        n, moved = len(x), np.zeros(x.shape, dtype=bool)
-        candidate, names = np.full(n, -1, dtype=np.int64), np.zeros(x.shape, dtype=np.int64)
-        return cls(candidate, moved, names, x.copy(), np.full(n, np.nan), np.zeros(n, dtype=bool))
+        n, moved, names = len(x), np.zeros(x.shape, dtype=bool), np.zeros(x.shape, dtype=np.int64)
+        nobody = np.full(n, -1, dtype=np.int64)
+        return cls(nobody, moved, names, x.copy(), np.full(n, np.nan), np.zeros(n, dtype=bool), nobody.copy())
 
     @classmethod
     def joined(cls, parts: Sequence[MovesFound]) -> MovesFound:
         """Several batches as one."""
         return cls(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(cls)))
 
-    def put(self, at: Ints, searched: SetSearch) -> None:
+    @classmethod
+    def side_by_side(cls, answers: Sequence[MovesFound]) -> MovesFound:
+        """Several answers to each query, one below the other."""
+        stacked = (np.stack([getattr(a, field.name) for a in answers], axis=1) for field in fields(cls))
+        return cls(*(part.reshape(-1, *part.shape[2:]) for part in stacked))
+
+    def put(self, at: Ints, searched: SetSearch, wave: int) -> None:
         """Write what a search found for the queries `at`."""
         some = np.flatnonzero(searched.place >= 0)
         moves, place, moved, rows = searched.moves, searched.place[some], searched.moved[some], at[some]
-        self.candidate[rows], self.moved[rows] = moves.candidate[some, place], moved
+        self.behind[rows], self.moved[rows], self.wave[rows] = moves.behind[some, place], moved, wave
         self.names[rows] = np.where(moved, moves.name[some, place], 0)
         self.rows[rows] = moves.points(some, place, moved)
         self.share[rows], self.drawn[rows] = searched.share[some], searched.drawn[some]
 
 
+class Source(Protocol):
+    """Where a batch of askers finds candidates, wave after wave."""
+
+    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
+        """Those of the askers who have candidates in this wave, and what they may move towards them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class MoveSearch:
-    """The nearest candidates of each asker, and the fewest moves towards one of them."""
+    """Waves of candidates until every asker is served; then other answers, with what is moved already blocked."""
 
-    def __init__(self, offers: Offers, allowed: Allowed, weights: Weights, cell_budget: int, least: float) -> None:
-        self.offers, self._within = offers, Reachable(offers, allowed)
-        self._weights, self._cell_budget, self._least = weights, cell_budget, least
-        self._nearness = PoolNearness(offers)
+    model: AskedModel
+    weights: Weights
+    nearness: Nearness
+    cell_budget: int
+    waves: int
 
-    def find(self, model: AskedModel, encoder: Encoder, x: Matrix, n: int = 1) -> list[MovesFound]:
+    def find(self, x: Matrix, source: Callable[[Bools], Source], n: int = 1) -> list[MovesFound]:
         """The best answer to each query, and up to n - 1 others: with other features if that can be, else with other
-        sets of features, else with other values."""
-        block = max(1, _ROOM // (CANDIDATES * x.shape[1]))
-        parts = [self._block(model, encoder, x[a : a + block], n) for a in range(0, len(x), block)]
-        return [MovesFound.joined(answers) for answers in zip(*parts)]
-
-    def _block(self, model: AskedModel, encoder: Encoder, x: Matrix, n: int) -> list[MovesFound]:
-        nobody = np.zeros(x.shape, dtype=bool)
-        found = [MovesFound.nothing(x) for _ in range(n)]
-        self._search(model, Askers(self._within, encoder, x, nobody), found[0], Earlier(found[0].names[None][:0]))
+        sets of features, else with other values. `source` is given what must not move (query x feature)."""
+        free, found = np.zeros(x.shape, dtype=bool), [MovesFound.nothing(x) for _ in range(n)]
+        plain, everybody = source(free), np.ones(len(x), dtype=bool)
+        self._search(plain, found[0], Earlier(found[0].names[None][:0]), everybody, self.waves)
         for r in range(1, n):
-            open_ = np.flatnonzero(found[r - 1].candidate >= 0)
-            if not len(open_):
+            served = found[r - 1].behind >= 0
+            if not served.any():
                 break
-            given = np.stack([f.names[open_] for f in found[:r]])
-            part = MovesFound.nothing(x[open_])
-            apart = Askers(self._within, encoder, x[open_], (given != 0).any(axis=0))
-            self._search(model, apart, part, Earlier(given), waves=1)
-            again = Askers(self._within, encoder, x[open_], nobody[open_])
-            self._search(model, again, part, Earlier(given, features=True), waves=1)
-            self._search(model, again, part, Earlier(given))
-            for field in fields(MovesFound):
-                getattr(found[r], field.name)[open_] = getattr(part, field.name)
+            given = np.stack([f.names for f in found[:r]])
+            apart = source((given != 0).any(axis=0))
+            self._search(apart, found[r], Earlier(given), served, 1)
+            self._search(plain, found[r], Earlier(given, features=True), served, 1)
+            self._search(plain, found[r], Earlier(given), served, self.waves)
         return found
 
-    def _search(
-        self, model: AskedModel, askers: Askers, found: MovesFound, earlier: Earlier, waves: int = WAVES
-    ) -> None:
-        """Look at the nearest candidates, then at the next ones for those whom these did not help."""
+    def _search(self, source: Source, found: MovesFound, earlier: Earlier, among: Bools, waves: int) -> None:
+        """The nearest candidates, then the next ones for those whom these did not help."""
         for wave in range(waves):
-            open_ = np.flatnonzero(found.candidate < 0)
+            open_ = np.flatnonzero(among & (found.behind < 0))
             if not len(open_):
                 return
-            near = askers.nearest(open_, CANDIDATES * (wave + 1))[:, CANDIDATES * wave :]
-            open_, near = open_[near[:, 0] >= 0], near[near[:, 0] >= 0]
-            if not len(open_):
-                return
-            search = SetSearch(
-                askers.moves(open_, near),
-                model,
-                self._weights,
-                self._nearness,
-                cell_budget=self._cell_budget,
-                least=np.full(len(open_), self._least),
-                earlier=Earlier(earlier.names[:, open_], earlier.features),
-            )
-            found.put(open_, search.run())
+            at, moves = source.near(open_, wave)
+            if len(at):
+                mine = Earlier(earlier.names[:, at], earlier.features)
+                search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, mine)
+                found.put(at, search.run(), wave)
+
+
+def moved_answers(
+    nothing: Answers, found: MovesFound, decision: Decision, encoder: Encoder, regions: Regions
+) -> Answers:
+    """What was found as answers; `regions` are those behind each."""
+    at = np.flatnonzero(found.behind >= 0)
+    if not len(at):
+        return nothing
+    rows, moved = found.rows[at], found.moved[at]
+    after = decision.decide(encoder.decode(rows))
+    notes = [SAMPLED if drawn else "" for drawn in found.drawn[at]]
+    shown, yes = shown_cells(encoder, rows, moved, regions[at]), np.ones(len(at), dtype=bool)
+    part = Answers(rows, after, yes, None, found.share[at], notes, shown, ~moved, found.behind[at])
+    return nothing.filled(at, part)
 
 
 def shown_cells(encoder: Encoder, rows: Matrix, moved: Bools, regions: Regions) -> pd.DataFrame:

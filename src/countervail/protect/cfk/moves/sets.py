@@ -43,6 +43,8 @@ REWARDS: Final[dict[str, Weights]] = {
     "proximity": Weights(1.0, 0.0, 1),
     "plausibility": Weights(0.5, 1.0, 1),
 }
+# Towards one neighbour only, what is nearer to the asker is farther from the neighbour by as much.
+PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0)}
 
 
 class AskedModel:
@@ -89,7 +91,8 @@ Nearness = Callable[[Moves, Trials, Matrix], Floats]
 class Earlier:
     """Answers that were given already (answer x query x feature, named as moves; 0: not moved).
 
-    A set that holds all moves of one of them is no other answer; with `features`, neither is one that moves the same.
+    A set that holds all moves of one of them, or some of these and no others, is no other answer; with `features`,
+    neither is one that moves the same features.
     """
 
     names: Ints
@@ -101,7 +104,8 @@ class Earlier:
         if len(self.names):
             mine = np.where(trials.moved, moves.name[trials.query, trials.place], 0)
             for given in self.names[:, trials.query]:
-                out &= ~((given == 0) | (given == mine)).all(axis=1)
+                same = given == mine
+                out &= ~(same | (given == 0)).all(axis=1) & ~(same | ~trials.moved).all(axis=1)
                 if self.features:
                     out &= ~((given != 0) == trials.moved).all(axis=1)
         return out
@@ -110,8 +114,8 @@ class Earlier:
 class SetSearch:
     """The best set of moves of each asker of a batch; every model call is about all of them.
 
-    `least` is the share of combinations that must keep the decision. What is found stands in `place` (-1: nothing),
-    `moved`, `share` and `drawn` (the share was sampled).
+    What is found stands in `place` (-1: nothing), `moved`, `share` (of combinations that hold) and `drawn` (the share
+    was sampled).
     """
 
     def __init__(
@@ -120,13 +124,11 @@ class SetSearch:
         model: AskedModel,
         weights: Weights,
         nearness: Nearness,
-        *,
         cell_budget: int,
-        least: Floats,
         earlier: Earlier,
     ) -> None:
         self.moves, self.model, self.weights, self.nearness = moves, model, weights, nearness
-        self.cell_budget, self.least, self.earlier = cell_budget, least, earlier
+        self.cell_budget, self.earlier = cell_budget, earlier
         n = len(moves.x)
         self.key, self.size, self.place = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
         self.moved, self.share, self.drawn = np.zeros(moves.x.shape, dtype=bool), np.full(n, np.nan), np.zeros(n, bool)
@@ -186,7 +188,8 @@ class SetSearch:
     def _once(self, trials: Trials) -> Trials:
         """Equal moves once, towards the first candidate that offers them; no move at all is no answer."""
         trials = Trials(trials.query, trials.place, trials.moved | self.moves.must[trials.query])
-        trials = trials.take(np.flatnonzero(trials.moved.any(axis=1)))
+        size = trials.moved.sum(axis=1)
+        trials = trials.take(np.flatnonzero((size > 0) & (size <= self.moves.most)))
         names = self.moves.add_up(trials.query, trials.place, trials.moved)[1]
         apart = names + trials.query * _APART
         return trials.take(np.sort(np.unique(apart, return_index=True)[1]))
@@ -234,7 +237,7 @@ class SetSearch:
         done: set[int] = set()
         for (t, _, drawn), share in zip(batch, self._shares([cells for _, cells, _ in batch])):
             i = int(trials.query[t])
-            if i not in done and share >= self.least[i]:
+            if i not in done and share >= self.moves.least[i]:
                 done.add(i)
                 self.key[i] = key[t]
                 self.size[i] = size if self.size[i] < 0 else self.size[i]
@@ -255,6 +258,7 @@ class SetSearch:
             at, fewer = served[some], self.moved[served[some]].copy()
             fewer[np.arange(len(at)), column[some]] = False
             self._keep(Trials(at, self.place[at], fewer))
+        self.place[served[self.moved[served].sum(axis=1) > moves.most]] = -1
 
     def _keep(self, trials: Trials) -> None:
         """Take the sets, one of a query, that are pure."""
@@ -265,7 +269,7 @@ class SetSearch:
             for q, p, m in zip(trials.query, trials.place, trials.moved)
         ]
         for t, share in enumerate(self._shares([cells for cells, _ in whole])):
-            if share >= self.least[trials.query[t]]:
+            if share >= self.moves.least[trials.query[t]]:
                 self._take(int(trials.query[t]), int(trials.place[t]), trials.moved[t], share, whole[t][1])
 
     def _shares(self, cells: list[Matrix]) -> Floats:

@@ -1,0 +1,187 @@
+"""Constraints on private answers hold for every value of every cell; several answers differ; both keep the promise."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from moves_twin import LEVELS, Twin, labels, people, permuted, scores
+
+import countervail as cv
+from countervail.core.cells import fits
+from countervail.protect.cfk import grouping
+
+REWARDS = ("sparsity", "proximity", "plausibility")
+LIMITS = {
+    "immutable": {"immutable": ["age"]},
+    "two immutable": {"immutable": ["city", "pay"]},
+    "ranges": {"ranges": {"pay": (2, 6), "city": ["a", "b"]}},
+    "cells in range": {"ranges": {"age": (22, 27)}},
+    "monotone": {"monotone": {"age": "up", "level": "down", "pay": "up"}},
+    "forbidden": {"forbidden": {"city": [("a", "b"), ("c", "a")], "ill": [("no", "yes")]}},
+    "all at once": {
+        "immutable": ["city"],
+        "ranges": {"pay": (1, 7)},
+        "monotone": {"age": "up"},
+        "forbidden": {"ill": [("no", "maybe")]},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def quick_groups(monkeypatch):
+    """Little rebuilding: what holds of the groups holds however well they are formed."""
+    monkeypatch.setattr(grouping, "_WORK", 1)
+
+
+def values_of(cell, name, table):
+    """Every value that a cell stands for."""
+    if isinstance(cell, pd.Interval):
+        return [v for v in table.frame[name].unique().tolist() if fits(v, cell)]
+    return list(cell) if isinstance(cell, frozenset) else [cell]
+
+
+def breaches(e, table, immutable=(), ranges=None, monotone=None, forbidden=None):
+    """The features of answers that break a constraint with any value of their cell."""
+
+    def rank(name, value):
+        return LEVELS.index(value) if name == "level" else value
+
+    def breaks(name, start, end):
+        allowed, way = (ranges or {}).get(name), (monotone or {}).get(name)
+        if allowed is not None and not (allowed[0] <= end <= allowed[1] if name in ("age", "pay") else end in allowed):
+            return True
+        if way is not None and (rank(name, end) - rank(name, start)) * (1 if way == "up" else -1) < 0:
+            return True
+        return (start, end) in (forbidden or {}).get(name, ()) or (name in immutable and end != start)
+
+    return [
+        name
+        for answer in (a for a in e if a.found)
+        for name, cell in answer.cells.items()
+        if any(breaks(name, answer.factual[name], v) for v in values_of(cell, name, table))
+    ]
+
+
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
+def test_no_value_of_a_released_cell_breaks_a_constraint(limits, seeds):
+    answered = 0
+    for seed in seeds(6, 300):
+        table, queries = people(seed, 40), people(seed + 500, 12)
+        for made in (labels(seed), scores(seed)):
+            e = cv.CFK(k=3, **limits).fit(table, made).explain(queries)
+            assert breaches(e, table, **limits) == []
+            assert (cv.measure.pureness(e, made)[e.found] == 1).all()
+            assert e.guarantee.refute(e, table) is None
+            answered += int(e.found.sum())
+    assert answered > 12
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
+def test_constrained_answers_do_not_change_when_private_vectors_are_permuted(limits, n, seeds):
+    for seed in seeds(4, 300):
+        table, queries = people(seed, 30), people(seed + 500, 8).features
+        model, reward = (labels if seed % 2 else scores)(seed), REWARDS[seed % 3]
+        first = cv.CFK(k=3, reward=reward, n_counterfactuals=n, **limits).fit(table, model)
+        other = permuted(table, first.search_.row_group_, seed)
+        again = cv.CFK(k=3, reward=reward, n_counterfactuals=n, **limits).fit(other, model)
+        assert first.explain(queries).to_json() == again.explain(queries).to_json()
+
+
+def test_immutable_columns_count_for_nothing_and_the_fewest_others_move(seeds):
+    compared = 0
+    for seed in seeds(4, 300):
+        table, queries, model = people(seed, 26), people(seed + 500, 8).features, labels(seed)
+        protector = cv.CFK(k=3, immutable=["age", "ill"]).fit(table, model)
+        twin = Twin(table, protector.search_.row_group_, protector.groups_.regions, model, ["age", "ill"])
+        e = protector.explain(queries)
+        for i in np.flatnonzero(e.status != "already_favourable"):
+            best = twin.best(queries.iloc[int(i)].to_dict(), "sparsity")
+            if best is not None:
+                compared += 1
+                assert len(e[int(i)].changes) == best[0]
+    assert compared > 3
+
+
+def test_an_own_value_out_of_range_must_move():
+    moved = 0
+    for seed in range(6):
+        table, queries = people(seed, 40), people(seed + 500, 20)
+        e = cv.CFK(k=3, ranges={"pay": (3, 7)}).fit(table, labels(seed)).explain(queries)
+        for answer in (a for a in e if a.found):
+            assert ("pay" in answer.changes) or answer.factual["pay"] >= 3
+            moved += answer.factual["pay"] < 3
+    assert moved > 3
+
+
+def test_whoever_breaks_an_immutable_range_gets_no_answer():
+    table, queries = people(2, 40), people(502, 30)
+    e = cv.CFK(k=3, ranges={"pay": (3, 7)}, immutable=["pay"]).fit(table, labels(2)).explain(queries)
+    low = (queries.frame["pay"] < 3).to_numpy() & (e.status != "already_favourable").to_numpy()
+    assert low.any() and (e.status[low] == "no_counterfactual").all()
+
+
+def test_nothing_moves_where_everything_is_immutable():
+    table = people(1, 40)
+    e = cv.CFK(k=3, immutable=table.schema.features).fit(table, labels(1)).explain(people(501, 30))
+    assert not e.found.any() and "no_counterfactual" in set(e.status)
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+def test_several_answers_differ_and_hold(reward, seeds):
+    several, apart = 0, 0
+    for seed in seeds(5, 200):
+        table, queries = people(seed, 50), people(seed + 500, 12)
+        model = (labels if seed % 2 else scores)(seed)
+        one = cv.CFK(k=3, reward=reward).fit(table, model).explain(queries)
+        e = cv.CFK(k=3, reward=reward, n_counterfactuals=3).fit(table, model).explain(queries)
+        assert (cv.measure.pureness(e, model)[e.found] == 1).all()
+        assert e.guarantee.refute(e, table) is None
+        for q in range(len(queries)):
+            answers = [e[int(i)] for i in np.flatnonzero((e.query == q) & e.found)]
+            assert (len(answers) > 0) == bool(one.found[q])
+            if answers:
+                assert answers[0].to_text() == one[q].to_text()
+            said = [tuple(sorted((n, str(c)) for n, c in a.changes.items())) for a in answers]
+            assert len(set(said)) == len(said)
+            assert not any(set(a) < set(b) for a in said for b in said)
+            several += len(answers) == 3
+            apart += len(answers) > 1 and not set(answers[0].changes) & set(answers[1].changes)
+    assert several > 5 and apart > 5
+
+
+def test_later_answers_take_other_features_first():
+    """Pay alone and debt alone lead to the decision: the second answer leaves the first one's feature as it is."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.integers(20, 60, 80), "pay": rng.integers(0, 9, 80), "debt": rng.integers(0, 9, 80)}
+    )
+    frame["ok"] = np.where((frame["pay"] > 6) | (frame["debt"] < 3), "yes", "no")
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age"])
+
+    def model(rows):
+        return np.where((rows["pay"] > 6) | (rows["debt"] < 3), "yes", "no")
+
+    e = cv.CFK(k=4, n_counterfactuals=3).fit(table, model).explain({"age": 30, "pay": 2, "debt": 8})
+    moved = [set(a.changes) for a in e]
+    assert sorted(map(sorted, moved[:2])) == [["debt"], ["pay"]]
+    assert len(moved) == 3 and len({a.sentence for a in e}) == 3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"immutable": "age"}, "'immutable' parameter of CFK must be a list"),
+        ({"immutable": ["height"]}, "'immutable' parameter of CFK"),
+        ({"ranges": {"pay": (7, 2)}}, "'ranges' parameter of CFK"),
+        ({"monotone": {"pay": "sideways"}}, "'monotone' parameter of CFK"),
+        ({"monotone": {"city": "up"}}, "has no order"),
+        ({"forbidden": {"city": ["a"]}}, "'forbidden' parameter of CFK"),
+        ({"n_counterfactuals": 0}, "'n_counterfactuals' parameter of CFK"),
+        ({"n_counterfactuals": 2, "reward": "none"}, "'n_counterfactuals' parameter of CFK must be left out"),
+        ({"immutable": ["age"], "reward": "none"}, "'immutable' parameter of CFK must be left out"),
+        ({"reward": "speed"}, "'reward' parameter of CFK must be one of"),
+    ],
+)
+def test_bad_constraints_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        cv.CFK(k=3, **parameters).fit(people(0, 40), labels(0))
