@@ -268,20 +268,6 @@ def test_a_wrong_option_is_refused_as_usual(run, folder):
     assert code == 2 and "--k" in err
 
 
-def test_the_demo_tells_its_story_and_writes_a_page(run, monkeypatch, tmp_path):
-    from countervail.model import train_forest
-    from countervail.report import demo_page
-
-    monkeypatch.setattr(demo_page, "train_forest", lambda table: train_forest(table, trees=5))
-    code, out, _ = run("demo", "-o", tmp_path / "demo")
-    assert code == 0 and "A random forest trained on 600 people refuses" in out and "10-anonymity" in out
-    assert out.count("  If ") == 5
-    assert (tmp_path / "demo" / "report.html").read_text().startswith("<!doctype html>")
-    (tmp_path / "taken").write_text("")
-    code, _, err = run("demo", "-o", tmp_path / "taken")
-    assert code == 2 and "taken" in err and "Traceback" not in err
-
-
 def test_the_installed_module_exits_with_a_code_and_no_traceback(tmp_path):
     program = "from countervail.cli import main; main()"
     done = subprocess.run(
