@@ -237,30 +237,34 @@ def test_an_error_is_one_line_that_names_the_fault_and_nobody(run, folder, bad, 
     assert sorted(bad.rglob("*")) == before
 
 
+@pytest.fixture(scope="module")
+def public(tmp_path_factory):
+    """The schema of German credit with a public domain for every column, as differential privacy needs it."""
+    table = cv.load("german_credit")
+
+    def domain(name):
+        column = table.frame[name]
+        numeric = pd.api.types.is_numeric_dtype(column)
+        return (0, 100_000) if numeric else tuple(sorted(column.dropna().unique()))
+
+    columns = [c if c.role == "target" else replace(c, domain=domain(c.name)) for c in table.schema]
+    path = tmp_path_factory.mktemp("public") / "public.toml"
+    write_schema(cv.Schema(tuple(columns), ("good",)), path)
+    return path
+
+
 @pytest.mark.parametrize("rows", ["text", "hole", "unseen", "extra", "short"])
 @pytest.mark.parametrize("method", ["cfk", "nice", "private-neighbours", "dp-table"])
-def test_wrong_rows_are_refused_before_anything_is_fitted(run, folder, bad, monkeypatch, rows, method):
+def test_wrong_rows_are_refused_before_anything_is_fitted(run, folder, bad, public, monkeypatch, rows, method):
     def fit(*_, **__):
         raise AssertionError("nothing is to be trained or fitted for rows that are refused")
 
     for place in ("model.train_forest", "NICE.fit", "CFK.fit", "PrivateNeighbours.fit", "DPTable.fit"):
         monkeypatch.setattr(f"countervail.{place}", fit)
-    public = cv.load("german_credit").schema
-    columns = [public[n] for n in public.names()]
-    domains = {c.name: _values(c.name) for c in columns if c.role != "target"}
-    schema = folder / "people.toml" if method in ("cfk", "nice") else bad / "public.toml"
-    write_schema(
-        cv.Schema(tuple(replace(c, domain=domains.get(c.name)) for c in columns), ("good",)), bad / "public.toml"
-    )
+    schema = folder / "people.toml" if method in ("cfk", "nice") else public
     code, out, err = run("explain", folder / "people.csv", "-s", schema, "-r", bad / f"{rows}.csv", "--method", method)
     assert code == 2 and out == ""
     assert "Traceback" not in err and SECRET not in err
-
-
-def _values(name):
-    column = cv.load("german_credit").frame[name]
-    numeric = pd.api.types.is_numeric_dtype(column)
-    return (0, 100_000) if numeric else tuple(sorted(column.dropna().unique()))
 
 
 def test_a_wrong_option_is_refused_as_usual(run, folder):
