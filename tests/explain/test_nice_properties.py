@@ -54,7 +54,8 @@ def distance(a, b, scale):
 
 def score_of_each_row(table, model):
     """What the model says of every row that these domains have: asked once, so that the twin need not wait for it."""
-    domains = {"age": range(20, 26), "debt": (0.0, 0.5, 1.0, 1.5), "city": CITIES, "level": LEVELS, "own": (False, True)}
+    numbers = {"age": range(20, 26), "debt": (0.0, 0.5, 1.0, 1.5)}
+    domains = {**numbers, "city": CITIES, "level": LEVELS, "own": (False, True)}
     rows = list(product(*domains.values()))
     frame = pd.DataFrame(rows, columns=list(domains)).astype(table.features.dtypes.to_dict())
     known = dict(zip(rows, model(frame)))
