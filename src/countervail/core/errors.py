@@ -46,6 +46,10 @@ class PrivacyWarning(UserWarning):
     """Something is about to be less private than it looks."""
 
 
+class ModelWarning(UserWarning):
+    """A model may not be read as it was meant."""
+
+
 def bad_parameter(owner: str, name: str, must: str, got: Any, way_out: str = "") -> ParameterError:
     """The error for a parameter, in the one form that all of ours share."""
     hint = f" {way_out}" if way_out else ""

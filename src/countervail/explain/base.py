@@ -17,6 +17,7 @@ from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import provenance
 from countervail.core.table import Rows, Table
+from countervail.explain.agreement import doubts
 from countervail.explain.answering import Aim, Answers, Queries, explanations
 from countervail.model.decision import Decision
 
@@ -50,6 +51,7 @@ class Explainer(Named, BaseEstimator, ABC):
         require_numbers(table.features, table.schema, self._owner, "table")
         self.table_ = table
         self.decision_ = Decision(model, table, self._owner)
+        self.caveats_ = doubts(self.decision_, table, self._owner)
         self.encoder_ = Encoder.fit(table)
         self.rows_ = self.encoder_.encode(table.features)
         return self
@@ -62,7 +64,15 @@ class Explainer(Named, BaseEstimator, ABC):
         )
         schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self, self.table_)
         return explanations(
-            asked, answers, self.decision_, schema, self.guarantee(), made, scored=True, audit=self.table_
+            asked,
+            answers,
+            self.decision_,
+            schema,
+            self.guarantee(),
+            made,
+            caveats=self.caveats_,
+            scored=True,
+            audit=self.table_,
         )
 
     @abstractmethod

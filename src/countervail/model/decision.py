@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.table import Table
+from countervail.model.columns import place_labels, score_names
 
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -24,6 +25,9 @@ class Decision:
     A model with both `predict` and `predict_proba` decides by its scores when the two agree on every training row
     (one call is then enough); where they disagree (a tuned threshold, say), `predict` decides. With `ask_rows=False`
     the model is never asked about a row of the table, and `predict` decides wherever there is one.
+
+    Scores in a frame are matched with the labels by the names of its columns. Those in an array stand in the order of
+    the model's `classes_`, or else of the table's labels, sorted.
     """
 
     def __init__(self, model: Any, table: Table, owner: str, *, ask_rows: bool = True) -> None:
@@ -61,7 +65,9 @@ class Decision:
         """One column of scores per class."""
         scores: Scores
         call = self._model.predict_proba if hasattr(self._model, "predict_proba") else self._model
-        scores = self._ask(lambda rows: np.asarray(call(rows), dtype=float), frame)
+        scores, names = self._ask(lambda rows: _with_names(call(rows)), frame)
+        if names is not None:
+            scores = scores[:, self._places(names)]
         if scores.shape != (len(frame), len(self.classes)):
             raise SchemaError(
                 f"The 'model' of {self._owner} must give {len(self.classes)} scores per row, one for each label in "
@@ -130,6 +136,17 @@ class Decision:
             f"it was trained on."
         )
 
+    def _places(self, names: list[Any]) -> Codes:
+        """Where each class stands among the named columns of the scores."""
+        places = place_labels(names, self.classes)
+        if places is None:
+            raise SchemaError(
+                f"The 'model' of {self._owner} must name the {len(self.classes)} columns of its scores after the "
+                f"labels {_some(self.classes)}, each once. Got {len(names)} columns with other names. An array "
+                f"has no names: its columns are taken in the order of the labels."
+            )
+        return places
+
     def _codes(self, answer: Any, rows: int) -> Codes:
         answers = np.asarray(answer).ravel()
         if len(answers) != rows:
@@ -144,6 +161,10 @@ class Decision:
                 f"Known labels: {_some(self.classes)}. A plain function returns labels (1-D) or scores (2-D)."
             )
         return found[inverse]
+
+
+def _with_names(answer: Any) -> tuple[Scores, list[Any] | None]:
+    return np.asarray(answer, dtype=float), score_names(answer)
 
 
 def as_labels(target: Any) -> list[Any]:
