@@ -14,6 +14,7 @@ from countervail.core.errors import (
     ParameterError,
     PrivacyWarning,
     RefusedError,
+    RemoteModelError,
     SchemaError,
 )
 from countervail.core.explanation import Explanation, Explanations
@@ -36,6 +37,7 @@ from countervail.data.load import load
 if TYPE_CHECKING:
     from countervail import attack as attack
     from countervail import measure as measure
+    from countervail import model as model
     from countervail import study as study
     from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
     from countervail.explain import NICE as NICE
@@ -60,6 +62,7 @@ _LATER = {
     "MLEM2": "countervail.rules",
     "attack": "countervail.attack",
     "measure": "countervail.measure",
+    "model": "countervail.model",
     "published": "countervail.protect.published",
     "study": "countervail.study",
 }
@@ -104,6 +107,7 @@ __all__ = [
     "Region",
     "Regions",
     "Release",
+    "RemoteModelError",
     "Schema",
     "SchemaError",
     "TCloseness",
@@ -112,6 +116,7 @@ __all__ = [
     "data",
     "load",
     "measure",
+    "model",
     "published",
     "study",
 ]

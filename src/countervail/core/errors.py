@@ -30,6 +30,10 @@ class ModelFileError(CountervailError, ValueError):
     """A saved model cannot be loaded safely."""
 
 
+class RemoteModelError(CountervailError, RuntimeError):
+    """A model behind HTTP does not answer, or not as a model does."""
+
+
 class RefusedError(CountervailError, RuntimeError):
     """A release failed its own check: nothing has left."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.table import Table
 from countervail.model.columns import place_labels, score_names
 
@@ -127,6 +127,8 @@ class Decision:
         failed = ""
         try:
             return call(frame)
+        except RemoteModelError:  # in our own words, which quote nothing
+            raise
         except Exception as error:  # noqa: BLE001 -- whatever a model raises may quote a row
             failed = type(error).__name__
         # Raised outside of the handler, so that the model's own words are not attached to it.
