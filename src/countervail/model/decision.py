@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.table import Table
-from countervail.model.columns import place_labels, score_names
 
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -140,7 +139,7 @@ class Decision:
 
     def _places(self, names: list[Any]) -> Codes:
         """Where each class stands among the named columns of the scores."""
-        places = place_labels(names, self.classes)
+        places = _place_labels(names, self.classes)
         if places is None:
             raise SchemaError(
                 f"The 'model' of {self._owner} must name the {len(self.classes)} columns of its scores after the "
@@ -166,7 +165,28 @@ class Decision:
 
 
 def _with_names(answer: Any) -> tuple[Scores, list[Any] | None]:
-    return np.asarray(answer, dtype=float), score_names(answer)
+    return np.asarray(answer, dtype=float), _score_names(answer)
+
+
+def _score_names(answer: Any) -> list[Any] | None:
+    """The names of the columns of a model's answer; None where it has none (an array, a frame with plain numbering)."""
+    names = getattr(answer, "columns", None)
+    if names is None or (isinstance(names, pd.RangeIndex) and (names.start, names.step) == (0, 1)):
+        return None
+    return list(names)
+
+
+def _place_labels(names: Sequence[Any], labels: Sequence[Any]) -> NDArray[np.int64] | None:
+    """Where the column of each label stands; None unless there is one for each label and no other.
+
+    A name is the label itself, or its text: whoever reads a file has text for names.
+    """
+    for spell in (lambda v: v, str):
+        at = {spell(name): i for i, name in enumerate(names)}
+        wanted = [spell(label) for label in labels]
+        if len(at) == len(names) == len(labels) and set(wanted) == set(at):
+            return np.array([at[w] for w in wanted], dtype=np.int64)
+    return None
 
 
 def as_labels(target: Any) -> list[Any]:

@@ -118,7 +118,7 @@ def _moments(data: Mapping[str, Any], *, share: bool) -> Moments:
     sums: dict[str, Any] = {k: v if k in ("people", "answers") else _figure(v) for k, v in data.items()}
     made = Moments(**sums)
     need(is_count(made.people) and is_count(made.answers) and made.people <= made.answers)
-    need(not share or 0 <= made.total <= made.people + 1e-6)
+    need(not share or not (made.total < 0 or made.total > made.people + 1e-6))
     return made
 
 
