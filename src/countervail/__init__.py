@@ -10,9 +10,11 @@ from countervail.core.errors import (
     DataNotFoundError,
     LedgerError,
     ModelFileError,
+    ModelWarning,
     ParameterError,
     PrivacyWarning,
     RefusedError,
+    RemoteModelError,
     SchemaError,
 )
 from countervail.core.explanation import Explanation, Explanations
@@ -36,6 +38,7 @@ from countervail.data.load import load
 if TYPE_CHECKING:
     from countervail import attack as attack
     from countervail import measure as measure
+    from countervail import model as model
     from countervail import study as study
     from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
     from countervail.explain import NICE as NICE
@@ -62,6 +65,7 @@ _LATER = {
     "attack": "countervail.attack",
     "load_protector": "countervail.protect",
     "measure": "countervail.measure",
+    "model": "countervail.model",
     "published": "countervail.protect.published",
     "study": "countervail.study",
 }
@@ -93,6 +97,7 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "ModelFileError",
+    "ModelWarning",
     "Mondrian",
     "NoGuarantee",
     "NoisyCounterfactual",
@@ -105,6 +110,7 @@ __all__ = [
     "Region",
     "Regions",
     "Release",
+    "RemoteModelError",
     "Schema",
     "SchemaError",
     "TCloseness",
@@ -114,6 +120,7 @@ __all__ = [
     "load",
     "load_protector",
     "measure",
+    "model",
     "published",
     "study",
 ]

@@ -7,8 +7,9 @@ import pytest
 
 import countervail as cv
 from countervail.core.errors import ParameterError, SchemaError
-from countervail.core.files.frames import LIMIT, read_frame, write_frame
+from countervail.core.files.frames import read_frame, write_frame
 from countervail.core.files.schema_file import write_schema
+from countervail.core.files.unpacked import LIMIT
 from countervail.testing import small_model, small_table
 
 HUGE = "99999999999999999999"

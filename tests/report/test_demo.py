@@ -1,19 +1,41 @@
 """The demo's figures and pictures."""
 
+import sys
+from contextlib import redirect_stdout
+from io import StringIO
+
 import numpy as np
 import pytest
 
 import countervail as cv
+from countervail import report
+from countervail.cli import main
+from countervail.report.demo_page import demo_page, run_demo
 from countervail.report.explained_page import explained_page
 from countervail.report.page import render_page
 from countervail.report.strips import FEW, coarse_shares, region_strip
 from countervail.testing import small_model, small_table
 
 
-def test_the_demo_shows_plain_explanations_exposing_people_and_private_ones_not():
-    from countervail.report.demo_page import demo_page, run_demo
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The command run once, whole: its exit code, what it said, its folder, and the summary behind it."""
+    folder, said, kept = tmp_path_factory.mktemp("story") / "demo", StringIO(), []
 
-    summary = run_demo()
+    def remembered(**settings):
+        kept.append(run_demo(**settings))
+        return kept[0]
+
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said):
+        patch.setattr(report.demo_page, "run_demo", remembered)
+        patch.setattr(sys, "argv", ["countervail", "demo", "-o", str(folder)])
+        with pytest.raises(SystemExit) as left:
+            main()
+    return left.value.code or 0, said.getvalue(), folder, kept[0]
+
+
+def test_the_demo_shows_plain_explanations_exposing_people_and_private_ones_not(demo):
+    summary = demo[-1]
     assert summary.plain.exposed.low > 0.5
     assert (summary.private.exposed.value, summary.private.people) == (0, 0)
     assert summary.private.smallest_set >= 10
@@ -21,6 +43,20 @@ def test_the_demo_shows_plain_explanations_exposing_people_and_private_ones_not(
     page = render_page(demo_page(summary))
     assert all(text.split(":")[0] in page for text in summary.story)
     assert "<script" not in page
+
+
+def test_the_demo_tells_its_story_and_writes_a_page(demo):
+    code, out, folder, _ = demo
+    assert code == 0 and "A random forest trained on 600 people refuses" in out and "10-anonymity" in out
+    assert out.count("  If ") == 5
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_demo_is_told_at_once_that_its_folder_is_taken(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(report.demo_page, "run_demo", lambda **_: pytest.fail("the folder must be looked at first"))
+    (tmp_path / "taken").write_text("")
+    code, _, err = run("demo", "-o", tmp_path / "taken")
+    assert code == 2 and "taken" in err and "Traceback" not in err
 
 
 @pytest.mark.parametrize("name", ["age", "city", "level"])

@@ -217,7 +217,7 @@ def test_a_share_that_never_varies_still_has_an_interval():
 
 
 def test_results_survive_their_file():
-    cell = CellResult({n: Moments(1, 2.0, 4.0, 1, 2.0, 4.0) for n in cv.study.result.FIGURES}, 1, 0.5, 0.1)
+    cell = CellResult({n: Moments(2, 1.5, 1.25, 2, 1.5, 1.25) for n in cv.study.result.FIGURES}, 1, 0.5, 0.1)
     assert CellResult.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
 
 

@@ -21,10 +21,10 @@ def demo(
     from countervail.report import write_page
     from countervail.report.demo_page import demo_page, run_demo
 
+    folder.mkdir(parents=True, exist_ok=True)
     remark("Explaining, protecting, attacking (the first run compiles the search, up to a minute) ...")
     with progress("Working", quiet=as_json) as tick:
         summary = run_demo(progress=tick)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
     write_page(demo_page(summary), path)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import StrEnum
@@ -45,7 +46,7 @@ from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.core.cells import cell_text
 from countervail.core.encode import check_declared, conform_rows, require_numbers
-from countervail.core.errors import ParameterError, SchemaError
+from countervail.core.errors import ModelWarning, ParameterError, SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files.frames import ENDINGS as TABLES
 from countervail.core.files.frames import frame_writer, read_frame, text_writer, write_files
@@ -199,7 +200,11 @@ def explain(
         queries = _refused(table, decide, aim)
         ids = None if id_column is None else ids_of(table, queries, id_column)
     made = make(kind, {**given, **wishes, "previous": _stored(previous), "target": aim, "ledger": counted})
-    explainer = made.fit(table, decide)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # said below, in a line of its own
+        explainer = made.fit(table, decide)
+    for line in getattr(explainer, "caveats_", ()):
+        remark(line)
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))

@@ -30,6 +30,10 @@ class ModelFileError(CountervailError, ValueError):
     """A saved model cannot be loaded safely."""
 
 
+class RemoteModelError(CountervailError, RuntimeError):
+    """A model behind HTTP does not answer, or not as a model does."""
+
+
 class RefusedError(CountervailError, RuntimeError):
     """A release failed its own check: nothing has left."""
 
@@ -44,6 +48,10 @@ class LedgerError(CountervailError, RuntimeError):
 
 class PrivacyWarning(UserWarning):
     """Something is about to be less private than it looks."""
+
+
+class ModelWarning(UserWarning):
+    """A model may not be read as it was meant."""
 
 
 def bad_parameter(owner: str, name: str, must: str, got: Any, way_out: str = "") -> ParameterError:

@@ -125,22 +125,25 @@ class Explanations:
     def __getitem__(self, i: int) -> Explanation:
         if not -len(self) <= i < len(self):
             raise IndexError(i)
-        cells = {str(n): self.counterfactuals[n].iloc[i] for n in self.counterfactuals.columns}
-        factual = {str(n): self.factuals[n].iloc[i] for n in self.factuals.columns}
+        return self._one(i, _arrays(self.factuals), _arrays(self.counterfactuals))
+
+    def __iter__(self) -> Iterator[Explanation]:
+        # The columns are taken apart once: a frame is slow to be asked for one cell after the other.
+        factuals, counterfactuals = _arrays(self.factuals), _arrays(self.counterfactuals)
+        return (self._one(i, factuals, counterfactuals) for i in range(len(self)))
+
+    def _one(self, i: int, factuals: dict[str, Any], counterfactuals: dict[str, Any]) -> Explanation:
         return Explanation(
-            factual,
-            cells,
+            {n: values[i] for n, values in factuals.items()},
+            {n: values[i] for n, values in counterfactuals.items()},
             self.status.iloc[i],
             self.before.iloc[i],
             self.after.iloc[i],
             self.schema,
             self.notes[i] if self.notes is not None else "",
             float(self.pureness[i]) if self.pureness is not None and self.status.iloc[i] == "found" else None,
-            frozenset() if self.own is None else frozenset(n for n, own in zip(cells, self.own[i]) if own),
+            frozenset() if self.own is None else frozenset(n for n, own in zip(counterfactuals, self.own[i]) if own),
         )
-
-    def __iter__(self) -> Iterator[Explanation]:
-        return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {s}" for s, n in self.status.value_counts(sort=False).items())
@@ -340,6 +343,10 @@ class Explanations:
             f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
             f"<table><thead><tr>{who}<th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
         )
+
+
+def _arrays(frame: pd.DataFrame) -> dict[str, Any]:
+    return {str(n): frame[n].array for n in frame.columns}
 
 
 def _labels(data: Any) -> pd.Series:

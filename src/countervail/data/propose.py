@@ -15,6 +15,7 @@ from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Actionable, Column, Role, Schema, Type
 from countervail.core.table import to_pandas
+from countervail.data.header import check_header
 
 _DIRECT = re.compile(
     r"(^|[_\W])(id|uuid|guid|ssn|name|person|surname|forename|first.?name|last.?name|e?mail|phone|tel|mobile|iban|passport|"
@@ -69,11 +70,13 @@ def propose_schema(frame: Any, target: str | None = None) -> Proposal:
     frame = to_pandas(frame, "propose_schema", "frame")
     if len(frame) == 0:
         raise SchemaError("The table is empty: at least one row is needed to propose a schema.")
+    texts = [n for n in frame.columns if isinstance(n, str)]
     frame = frame.set_axis(frame.columns.map(str), axis=1)
     if twice := sorted(set(frame.columns[frame.columns.duplicated()])):
         raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
     for name in frame.columns:
         check_hashable(frame[name])
+    check_header(frame[texts])
     if target is not None and target not in frame.columns:
         raise SchemaError(
             f"The target {target!r} is not a column of the data, which has {len(frame.columns)}. Without a target, the "

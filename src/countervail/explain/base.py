@@ -19,6 +19,7 @@ from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import provenance
 from countervail.core.table import Rows, Table
+from countervail.explain.agreement import doubts
 from countervail.explain.answering import Aim, Answers, Queries, constrained, explanations
 from countervail.model.decision import Decision
 
@@ -55,6 +56,7 @@ class Explainer(Named, BaseEstimator, ABC):
         self._check_numbers(model, table.features, table, "table")
         self.table_ = table
         self.decision_ = Decision(model, table, self._owner)
+        self.caveats_ = doubts(self.decision_, table, self._owner)
         self.encoder_ = Encoder.fit(table)
         self.rows_ = self.encoder_.encode(table.features)
         given = {n: getattr(self, n) for n in CONSTRAINTS if hasattr(self, n)}
@@ -82,7 +84,7 @@ class Explainer(Named, BaseEstimator, ABC):
             schema,
             self.guarantee(),
             made,
-            caveats=self._caveats(),
+            caveats=(*self.caveats_, *self._caveats()),
             scored=True,
             audit=self.table_,
         )

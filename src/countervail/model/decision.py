@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.schema import Schema
 from countervail.core.table import Table
 
@@ -25,6 +25,9 @@ class Decision:
     A model with both `predict` and `predict_proba` decides by its scores when the two agree on every training row
     (one call is then enough); where they disagree (a tuned threshold, say), `predict` decides. With `ask_rows=False`
     the model is never asked about a row of the table, and `predict` decides wherever there is one.
+
+    Scores in a frame are matched with the labels by the names of its columns. Those in an array stand in the order of
+    the model's `classes_`, or else of the table's labels, sorted.
     """
 
     train_scores: Scores | None
@@ -75,7 +78,9 @@ class Decision:
         """One column of scores per class."""
         scores: Scores
         call = self._model.predict_proba if hasattr(self._model, "predict_proba") else self._model
-        scores = self._ask(lambda rows: np.asarray(call(rows), dtype=float), frame)
+        scores, names = self._ask(lambda rows: _with_names(call(rows)), frame)
+        if names is not None:
+            scores = scores[:, self._places(names)]
         if scores.shape != (len(frame), len(self.classes)):
             raise SchemaError(
                 f"The 'model' of {self._owner} must give {len(self.classes)} scores per row, one for each label in "
@@ -134,6 +139,8 @@ class Decision:
         failed = ""
         try:
             return call(frame)
+        except RemoteModelError:  # in our own words, which quote nothing
+            raise
         except Exception as error:  # noqa: BLE001 -- whatever a model raises may quote a row
             failed = type(error).__name__
         # Raised outside of the handler, so that the model's own words are not attached to it.
@@ -142,6 +149,17 @@ class Decision:
             f"Call it on `table.features` yourself to see why; the columns, their order and their dtypes must be those "
             f"it was trained on."
         )
+
+    def _places(self, names: list[Any]) -> Codes:
+        """Where each class stands among the named columns of the scores."""
+        places = _place_labels(names, self.classes)
+        if places is None:
+            raise SchemaError(
+                f"The 'model' of {self._owner} must name the {len(self.classes)} columns of its scores after the "
+                f"labels {_some(self.classes)}, each once. Got {len(names)} columns with other names. An array "
+                f"has no names: its columns are taken in the order of the labels."
+            )
+        return places
 
     def _codes(self, answer: Any, rows: int) -> Codes:
         answers = np.asarray(answer).ravel()
@@ -157,6 +175,31 @@ class Decision:
                 f"Known labels: {_some(self.classes)}. A plain function returns labels (1-D) or scores (2-D)."
             )
         return found[inverse]
+
+
+def _with_names(answer: Any) -> tuple[Scores, list[Any] | None]:
+    return np.asarray(answer, dtype=float), _score_names(answer)
+
+
+def _score_names(answer: Any) -> list[Any] | None:
+    """The names of the columns of a model's answer; None where it has none (an array, a frame with plain numbering)."""
+    names = getattr(answer, "columns", None)
+    if names is None or (isinstance(names, pd.RangeIndex) and (names.start, names.step) == (0, 1)):
+        return None
+    return list(names)
+
+
+def _place_labels(names: Sequence[Any], labels: Sequence[Any]) -> NDArray[np.int64] | None:
+    """Where the column of each label stands; None unless there is one for each label and no other.
+
+    A name is the label itself, or its text: whoever reads a file has text for names.
+    """
+    for spell in (lambda v: v, str):
+        at = {spell(name): i for i, name in enumerate(names)}
+        wanted = [spell(label) for label in labels]
+        if len(at) == len(names) == len(labels) and set(wanted) == set(at):
+            return np.array([at[w] for w in wanted], dtype=np.int64)
+    return None
 
 
 def as_labels(target: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ class Remembered:
 
     def __init__(self, model: Any, frame: pd.DataFrame) -> None:
         self.model, self._rows, self._digest = model, len(frame), _digest(frame)
-        self._said: dict[str, NDArray[Any]] = {}
+        self._said: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         # Whoever asks whether there are scores, labels or column names asks the model itself.
@@ -23,12 +24,12 @@ class Remembered:
         found = getattr(self.model, name)
         return (lambda frame: self._ask(name, frame)) if name in _CALLS else found
 
-    def _ask(self, name: str, frame: pd.DataFrame) -> NDArray[Any]:
+    def _ask(self, name: str, frame: pd.DataFrame) -> Any:
         if len(frame) != self._rows or not np.array_equal(_digest(frame), self._digest):
-            return np.asarray(getattr(self.model, name)(frame))
+            return getattr(self.model, name)(frame)
         if name not in self._said:
-            self._said[name] = np.asarray(getattr(self.model, name)(frame))
-        return self._said[name].copy()
+            self._said[name] = getattr(self.model, name)(frame)
+        return copy(self._said[name])  # as it came: a frame of scores has names
 
 
 _CALLS = ("predict", "predict_proba")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.arrays import Floats
+from countervail.core.files.json_data import is_count, is_number, need, whole_json
 from countervail.core.stats import Estimate, clopper_pearson, plain_json, plain_value
 from countervail.measure.private import AnswerFigures, FigureSpread
 from countervail.study.mechanisms import mechanisms
 from countervail.study.plan import Cell, StudyPlan
 
 SHARES = ("correctness", "m0", "m1")
+_LARGEST = 1e150
 FIGURES = ("dist_rec", "plaus_prox", "correctness", "m0", "m1", "d_min")
 
 
@@ -104,13 +106,26 @@ class CellResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of :meth:`to_dict`."""
-        moments = {n: Moments(**{k: _given(v) for k, v in data["moments"][n].items()}) for n in FIGURES}
-        return cls(moments, int(data["asked"]), float(_given(data["accuracy"])), float(_given(data["seconds"])))
+        with whole_json("data", "CellResult.from_dict", "CellResult.to_dict()"):
+            need(is_count(data["asked"]) and set(data["moments"]) == set(FIGURES))
+            moments = {n: _moments(data["moments"][n], share=n in SHARES) for n in FIGURES}
+            return cls(moments, data["asked"], _figure(data["accuracy"]), _figure(data["seconds"]))
 
 
-def _given(value: Any) -> Any:
-    """A figure of JSON data, where what is not finite is left open."""
-    return math.nan if value is None else value
+def _moments(data: Mapping[str, Any], *, share: bool) -> Moments:
+    """Sums that belong together: a share is at most one for everybody."""
+    need(set(data) == {f.name for f in fields(Moments)})
+    sums: dict[str, Any] = {k: v if k in ("people", "answers") else _figure(v) for k, v in data.items()}
+    made = Moments(**sums)
+    need(is_count(made.people) and is_count(made.answers) and made.people <= made.answers)
+    need(not share or not (made.total < 0 or made.total > made.people + 1e-6))
+    return made
+
+
+def _figure(value: Any) -> float:
+    """A figure of JSON data, where what is not finite is left open; its square is finite, too."""
+    need(value is None or (is_number(value) and abs(value) < _LARGEST))
+    return math.nan if value is None else float(value)
 
 
 @dataclass(frozen=True, slots=True)

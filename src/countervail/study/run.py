@@ -170,7 +170,7 @@ def _audits(plan: StudyPlan, store: CellFolder | None) -> dict[tuple[str, float]
     for name in plan.mechanisms:
         for epsilon in plan.epsilons if known_as[name].takes("epsilon") else ():
             key = store.key("audit", name, float(epsilon), plan.audit_draws) if store is not None else ""
-            known = store.read(key) if store is not None else None
+            known = store.audited(key) if store is not None else None
             if known is None:
                 evidence = audit_mechanism(name, float(epsilon), draws=plan.audit_draws)
                 known = {"audited": None if evidence is None else evidence.epsilon}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -15,12 +16,14 @@ import pandas as pd
 
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files.frames import write_text
+from countervail.core.files.json_data import DAMAGED
 from countervail.core.table import Table
 from countervail.study.plan import Cell, StudyPlan
 from countervail.study.result import CellResult
 
 _VERSION = 1
 _HEAD = "study.json"
+_SALT = re.compile(r"(?:[0-9a-f]{2}){1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,12 @@ class CellFolder:
         data = _read(head)
         if data.get("version") != _VERSION or "salt" not in data:
             raise SchemaError(f"'{_HEAD}' in '{folder.name}' is of another version. Use another folder.")
-        return cls(folder, bytes.fromhex(data["salt"]))
+        salt = data["salt"]
+        if not isinstance(salt, str) or not _SALT.fullmatch(salt):
+            raise SchemaError(
+                f"'{_HEAD}' in '{folder.name}' is damaged: the cells cannot be found. Use another folder."
+            )
+        return cls(folder, bytes.fromhex(salt))
 
     def key(self, *parts: Any) -> str:
         """A name for anything that can be written as JSON."""
@@ -62,7 +70,18 @@ class CellFolder:
     def result(self, key: str) -> CellResult | None:
         """The finished cell of this name."""
         data = self.read(key)
-        return None if data is None else CellResult.from_dict(data["result"])
+        try:
+            return None if data is None else CellResult.from_dict(data["result"])
+        except DAMAGED:
+            raise _damaged(f"{key}.json") from None
+
+    def audited(self, key: str) -> dict[str, Any] | None:
+        """The measured epsilon of this name, or that none could be measured."""
+        data = self.read(key)
+        figure = None if data is None else data.get("audited")
+        if data is not None and ("audited" not in data or not (figure is None or type(figure) in (int, float))):
+            raise _damaged(f"{key}.json")
+        return data
 
     def keep(self, key: str, cell: Cell, result: CellResult) -> None:
         """Keep a finished cell."""
@@ -96,8 +115,12 @@ def _print_of(table: Table, plan: StudyPlan) -> str:
 def _read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        raise SchemaError(f"'{path.name}' in the folder of the study is damaged. Delete it, and run again.")
+        raise _damaged(path.name)
     return data
+
+
+def _damaged(name: str) -> SchemaError:
+    return SchemaError(f"'{name}' in the folder of the study is damaged. Delete it, and run again.")

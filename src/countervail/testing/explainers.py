@@ -183,8 +183,8 @@ def check_a_kept_draw_answers_alike(e: Explainer) -> None:
     """Whoever says that the noise is drawn at fit gives the same answers again; the others draw anew."""
     fitted, rows = clone(e).set_params(random_state=None).fit(small_table(), small_model), small_table(12, seed=1)
     first = fitted.explain(rows).to_json()
-    again = [fitted.explain(rows).to_json() == first for _ in range(20)]
-    assert all(again) if fact(type(e), "keeps_draw") else not all(again)
+    alike = all(fitted.explain(rows).to_json() == first for _ in range(20))
+    assert alike if fact(type(e), "keeps_draw") else not alike
 
 
 def check_batch_equals_single(e: Explainer) -> None:

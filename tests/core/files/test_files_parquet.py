@@ -3,12 +3,15 @@
 import json
 import random
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from countervail.core.errors import SchemaError
 from countervail.core.files.frames import read_frame
+from countervail.core.files.unpacked import LIMIT
 
 FRAME = pd.DataFrame(
     {"a": range(30), "b": ["x", "y", None] * 10, "c": pd.Categorical(["u", "v", "w"] * 10), "d": [1.5, None, 2.5] * 10}
@@ -66,3 +69,49 @@ def test_damaged_bytes_raise_nothing_but_our_own_error(whole, tmp_path, seeds):
         except SchemaError:
             refused += 1
     assert refused > 50
+
+
+BOMBS = {
+    "rows": dict.fromkeys("abcdefgh", pa.DictionaryArray.from_arrays(np.zeros(1 << 20, np.int8), [7.5])),
+    "a long text": {"a": pa.DictionaryArray.from_arrays(np.zeros(1 << 13, np.int8), ["x" * (1 << 13)])},
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_small_file_that_unpacks_to_much_is_refused_before_it_is_read(kind, tmp_path, monkeypatch):
+    path = tmp_path / "bomb.parquet"
+    pq.write_table(pa.table(BOMBS[kind]), path, compression="zstd")
+    assert path.stat().st_size < 50_000
+    monkeypatch.setenv(LIMIT, str(60_000_000))
+    monkeypatch.setattr(pd, "read_parquet", lambda *_: pytest.fail("nothing is to be unpacked"))
+    with pytest.raises(SchemaError) as caught:
+        read_frame(path)
+    assert "unpacks to more than 60,000,000 bytes" in str(caught.value) and LIMIT in str(caught.value)
+
+
+def test_gigabytes_are_refused_unless_they_are_asked_for(tmp_path):
+    texts = pa.DictionaryArray.from_arrays(np.zeros(1 << 15, np.int8), ["x" * (1 << 17)])
+    pq.write_table(pa.table({"a": texts}), tmp_path / "bomb.parquet", compression="zstd")
+    with pytest.raises(SchemaError, match="unpacks to more than 2,147,483,648 bytes"):
+        read_frame(tmp_path / "bomb.parquet")
+
+
+@pytest.mark.parametrize("column", [np.arange(3000), ["a long text " * 30] * 3000, [[1, 2, 3]] * 3000])
+def test_the_limit_holds_for_every_kind_of_column_and_can_be_raised(column, tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"a": pd.Series(list(column))}).to_parquet(path)
+    monkeypatch.setenv(LIMIT, "20000")
+    with pytest.raises(SchemaError, match="unpacks to more than 20,000 bytes"):
+        read_frame(path)
+    monkeypatch.setenv(LIMIT, "2000000")
+    assert len(read_frame(path)) == 3000
+
+
+def test_a_text_that_occurs_often_counts_as_often_as_it_occurs(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"a": ["x" * 1000] * 500 + [None] * 500, "b": range(1000)}).to_parquet(path)
+    monkeypatch.setenv(LIMIT, "500000")
+    assert len(read_frame(path)) == 1000
+    monkeypatch.setenv(LIMIT, "499999")
+    with pytest.raises(SchemaError, match="unpacks to more"):
+        read_frame(path)

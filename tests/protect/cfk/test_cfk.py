@@ -112,7 +112,7 @@ def brute_force(table, model, row, k):
 
 def test_the_exact_search_equals_brute_force(seeds):
     """Small random tables with ties, equal rows, mixed types and impure cells."""
-    seen, tables = {"found": 0, "none": 0}, seeds(250, 4_000)
+    seen, tables = {"found": 0, "none": 0}, seeds(150, 4_000)
     for seed in tables:
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 15))

@@ -29,7 +29,7 @@ def test_new_rows_of_different_classes_do_not_make_up_one_crowd():
     released = made.protect(enough)
     assert any("one by one" in text for text in released.caveats)
     worlds = 0
-    for ills in itertools.permutations(["flu", "flu", "HIV", "HIV"]):
+    for ills in set(itertools.permutations(["flu", "flu", "HIV", "HIV"])):
         for ys in itertools.product("pq", repeat=4):
             try:
                 worlds += cells(made.protect(enough.assign(y=ys, ill=ills))) == cells(released)

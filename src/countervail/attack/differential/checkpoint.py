@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.files.frames import write_text
+from countervail.core.files.json_data import DAMAGED, need
 from countervail.core.table import Table
 
 
@@ -41,19 +42,24 @@ class Checkpoint:
         fresh = Progressed(np.full((people, 3, repeats), np.nan), np.zeros(people, dtype=bool))
         if self.path is None or not self.path.is_file():
             return fresh
-        must = "the file of this very run, or a new one"
         try:
             data = json.loads(self.path.read_text(encoding="utf-8"))
-            same = data["digest"] == self.digest and len(data["done"]) == people
-        except (ValueError, KeyError, TypeError):
-            raise bad_parameter(self.owner, "checkpoint", must, "a file of another kind", "Name another.") from None
-        if not same:
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict) or not isinstance(data.get("digest"), str):
+            raise self._refused("a file of another kind", "Name another.")
+        if data["digest"] != self.digest:
             hint = "Another table, anonymiser, learner or setting wrote it. Delete it, or name another."
-            raise bad_parameter(self.owner, "checkpoint", must, "the file of another run", hint)
-        done = np.array(data["done"], dtype=bool)
-        fresh.done[:] = done
-        fresh.found[done] = np.array(data["found"], dtype=float).reshape(-1, 3, repeats)
+            raise self._refused("the file of another run", hint)
+        try:
+            fresh.done[:] = _truths(data["done"], people)
+            fresh.found[fresh.done] = _figures(data["found"], (int(fresh.done.sum()), 3, repeats))
+        except DAMAGED:
+            raise self._refused("a damaged file", "Delete it, and start anew.") from None
         return fresh
+
+    def _refused(self, got: str, hint: str) -> ParameterError:
+        return bad_parameter(self.owner, "checkpoint", "the file of this very run, or a new one", got, hint)
 
     def save(self, progressed: Progressed) -> None:
         """Write what has been found so far, whole or not at all."""
@@ -61,6 +67,19 @@ class Checkpoint:
             done = progressed.done
             data = {"digest": self.digest, "done": done.tolist(), "found": progressed.found[done].tolist()}
             write_text(json.dumps(data), self.path)
+
+
+def _truths(data: Any, n: int) -> NDArray[np.bool_]:
+    need(isinstance(data, list) and len(data) == n and all(isinstance(v, bool) for v in data))
+    return np.array(data, dtype=bool)
+
+
+def _figures(data: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Figures of this shape; what is not finite is a figure too."""
+    cells = np.array(data, dtype=object) if shape[0] else np.empty(shape, dtype=object)
+    need(isinstance(data, list) and (bool(shape[0]) or not data) and cells.shape == shape)
+    need(all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in cells.ravel()))
+    return cells.astype(np.float64)
 
 
 def digest_of(table: Table, rows: NDArray[np.int64], settings: dict[str, Any]) -> str:

@@ -17,13 +17,12 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.conform import conform_column
-from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError, listed
+from countervail.core.errors import CountervailError, DataNotFoundError, SchemaError, listed
 from countervail.core.files.json_data import DAMAGED
+from countervail.core.files.unpacked import check_parquet, most_bytes, too_large
 from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
-LIMIT: Final = "COUNTERVAIL_UNPACKED_LIMIT"
-_UNPACKED: Final = 2 << 30
 _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
 # What spreadsheets take for a formula, but for numbers and ranges of them (-5, -3 to 4), and for a mark that is all.
 _AMOUNT: Final = r"[+-]?[\d.,]*\d[\d.,]*(?:e[+-]?\d+)?%?"
@@ -220,26 +219,15 @@ def _bytes(path: Path) -> bytes:
 
 
 def _unpacked(data: bytes, path: Path) -> bytes:
-    most = _most_bytes()
+    most = most_bytes()
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as packed:
             out = packed.read(most + 1)
     except (OSError, EOFError, zlib.error):
         raise _unreadable(path, "it is not a gzip file, or it was cut off. Compress it again.") from None
     if len(out) > most:
-        raise SchemaError(
-            f"The file '{path.name}' ({len(data):,} bytes) unpacks to more than {most:,} bytes. If that is meant, set "
-            f"the environment variable {LIMIT} to a larger number of bytes."
-        )
+        raise too_large(path, len(data), most)
     return out
-
-
-def _most_bytes() -> int:
-    """The most that a packed file may unpack to: a small file can hold more than any memory."""
-    text = os.environ.get(LIMIT, "")
-    if text and not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**62):
-        raise ParameterError(f"The environment variable {LIMIT} must be a number of bytes. Got '{text}' instead.")
-    return int(text) if text else _UNPACKED
 
 
 def _separator(data: bytes) -> str:
@@ -329,7 +317,10 @@ def _parquet(path: Path) -> pd.DataFrame:
     import pyarrow
 
     try:
+        check_parquet(path)
         return pd.read_parquet(path)
+    except CountervailError:
+        raise
     # What pandas has written beside the columns is read by pandas itself, which checks nothing of it.
     except (pyarrow.ArrowException, OSError, *DAMAGED):
         raise SchemaError(f"The file '{path.name}' is not a readable Parquet file.") from None

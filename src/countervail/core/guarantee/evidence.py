@@ -108,15 +108,36 @@ def numbered(*groups: Any) -> list[Ints]:
 
 
 def rerun_evidence(
-    release: Any, table: Table, again: Callable[[Table], Any], *, reruns: int = _RERUNS, alpha: float = 1e-3
-) -> Evidence:
-    """Does the first answer of a release come as often when one record is another? Few reruns: a coarse sieve."""
+    release: Any,
+    table: Table,
+    again: Callable[[Table], Any],
+    epsilon: float,
+    *,
+    reruns: int = _RERUNS,
+    alpha: float = 1e-3,
+) -> Evidence | None:
+    """Proof that the first answer tells more of one record than epsilon allows, or None. Few reruns: a coarse sieve.
+
+    Reruns end as soon as those that are left could not make up a proof any more.
+    """
+    counts = np.arange(reruns + 1)
+    low, high = share_below(counts, reruns, alpha / 2), share_above(counts, reruns, alpha / 2)
+    # Hits x misses: the bound that so many prove.
+    bound = np.log(np.maximum(low, 1e-300))[:, None] - np.log(high)[None, :]
+    proves = (low > 0)[:, None] & (bound > epsilon)
     seen = _outcome(release, table)
-    other = _neighbour(release, table)
-    hits, misses = (sum(_outcome(again(t), table) == seen for _ in range(reruns)) for t in (table, other))
-    low, high = float(share_below(hits, reruns, alpha / 2)), float(share_above(misses, reruns, alpha / 2))
-    bound = math.log(low / high) if low > 0 else -math.inf
-    return Evidence(bound, alpha, 0.0, reruns, hits, misses, True)
+    hits = 0
+    for left in range(reruns, 0, -1):
+        if not proves[hits : hits + left + 1].any():
+            return None
+        hits += _outcome(again(table), table) == seen
+    other, misses = _neighbour(release, table), 0
+    for _ in range(reruns):
+        if not proves[hits, misses]:
+            return None
+        misses += _outcome(again(other), table) == seen
+    proven = Evidence(float(bound[hits, misses]), alpha, 0.0, reruns, hits, misses, True)
+    return proven if proven.refutes(epsilon) else None
 
 
 def _outcome(release: Any, table: Table) -> Hashable:

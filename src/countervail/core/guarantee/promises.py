@@ -369,12 +369,8 @@ class DifferentialPrivacy(Guarantee):
         """Run it again on the table and on a neighbour, and compare how often the first answer comes."""
         if again is None:
             return None
-        found = rerun_evidence(release, table, again)
-        return (
-            f"reruns on a neighbouring table prove more than was promised: {found}"
-            if found.refutes(self.epsilon)
-            else None
-        )
+        found = rerun_evidence(release, table, again, self.epsilon)
+        return None if found is None else f"reruns on a neighbouring table prove more than was promised: {found}"
 
 
 # What a field of a stored promise holds, by its name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
@@ -12,7 +13,7 @@ from sklearn.base import clone
 
 from countervail.core.arrays import Ints, Matrix
 from countervail.core.constraints import CONSTRAINTS, Constraints
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import ModelWarning, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
 from countervail.core.schema import Schema
@@ -125,10 +126,12 @@ class NoisyCounterfactual(PrivateExplainer):
         kept = tuple(c for c in table.schema if c.role != "identifier")
         given = self.explainer if self.explainer is not None else self._default()
         clone(given).fit(self.public_.probe, model)  # what is wrong with the explainer itself shows here
-        try:
-            self.explainer_ = clone(given).fit(Table(frame, Schema(kept, table.schema.favourable)), model)
-        except Exception:  # noqa: BLE001 -- this failure may depend on the table, so it must not show
-            self.explainer_ = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ModelWarning)  # it depends on the table, too
+            try:
+                self.explainer_ = clone(given).fit(Table(frame, Schema(kept, table.schema.favourable)), model)
+            except Exception:  # noqa: BLE001 -- this failure may depend on the table, so it must not show
+                self.explainer_ = None
 
     def _default(self) -> NICE:
         reward: Any = "sparsity" if self.public_.decision.has_scores else "none"
