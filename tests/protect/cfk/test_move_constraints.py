@@ -92,7 +92,9 @@ def test_immutable_columns_count_for_nothing_and_the_fewest_others_move(seeds):
     for seed in seeds(4, 300):
         table, queries, model = people(seed, 26), people(seed + 500, 8).features, labels(seed)
         protector = cv.CFK(k=3, immutable=["age", "ill"]).fit(table, model)
-        twin = Twin(table, protector.search_.row_group_, protector.search_.sealed_.sealed.regions, model, ["age", "ill"])
+        twin = Twin(
+            table, protector.search_.row_group_, protector.search_.sealed_.sealed.regions, model, ["age", "ill"]
+        )
         e = protector.explain(queries)
         for i in np.flatnonzero(e.status != "already_favourable"):
             best = twin.best(queries.iloc[int(i)].to_dict(), "sparsity")
