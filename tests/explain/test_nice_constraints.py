@@ -84,6 +84,8 @@ def test_no_answer_breaks_any_constraint(reward, seeds):
             assert broken(asked, a, b) == []
             row = pd.DataFrame([b]).astype(rows.dtypes.to_dict())
             assert model(row).argmax() != model(rows.iloc[[e.query[i]]]).argmax()
+        for q in np.unique(e.query):
+            assert not e.counterfactuals[(e.query == q) & e.found].duplicated().any()
         answered += int(e.found.sum())
     assert answered > 100
 

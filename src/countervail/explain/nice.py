@@ -9,15 +9,15 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
+from countervail.core.arrays import Bools, Ints, Matrix
 from countervail.core.constraints import Constraints
 from countervail.core.distance import HEOM, SCALES, Neighbours, Scale, stretched_columns
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Answers, Queries, join_answers, remarks
+from countervail.explain.answering import Answers, Queries, remarks
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
-from countervail.explain.several import choose_different, choose_sparsest
+from countervail.explain.several import SeveralAnswers, Ways
 from countervail.explain.walk import Walk
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility"]
@@ -146,8 +146,7 @@ class NICE(Explainer):
         """Row numbers of each row's `n` nearest unlike neighbours; -1: none, or already as wanted. Never released."""
         encoder, frame, queries = self._queries(rows)
         asked = self._aim().ask(encoder, frame, queries)
-        constraints = self.constraints_.coded(encoder)
-        return self._search(queries, asked.wanted & ~asked.already[:, None], n, constraints, whole=True)
+        return self._search(queries, asked.wanted & ~asked.already[:, None], n, self.constraints_.coded(encoder))
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -172,20 +171,29 @@ class NICE(Explainer):
         """The nearest unlike neighbours of queries, or how far it takes to go towards them."""
         assert asked.constraints is not None
         n, c = self.n_counterfactuals, asked.constraints
-        walks = self.reward != "none"
-        simple = n == 1 and c.max_changes is None
-        rows = self._search(asked.x, asked.wanted, n if not walks or simple else max(n, _TRIED), c, whole=not walks)
-        if not walks or simple:
-            answers = self._neighbours(asked, rows)
-            answers = self._walked(asked, answers) if walks else answers
+        one = n == 1 and c.max_changes is None
+        if self.reward == "none":
+            answers = self._neighbours(asked, n, c)
+        elif one:
+            answers = self._walked(asked, self._neighbours(asked, 1, c))
         else:
-            answers = _Several(self, asked, rows).run()
+            goals = self._neighbours(asked, max(n, _TRIED), replace(c, max_changes=None))
+            answers = SeveralAnswers(asked, goals, n, self._ways(c)).run()
         return replace(answers, notes=remarks(answers.found.reshape(len(asked), n), c.notes(asked.x)))
 
-    def _neighbours(self, asked: Queries, rows: Ints) -> Answers:
+    def _ways(self, c: Constraints) -> Ways:
+        weights = c.weights if c.costs else None
+        return Ways(
+            self._walked,
+            lambda asked: self._neighbours(asked, self.n_counterfactuals, c),
+            lambda a, b: self.heom_.between(a, b, weights),
+            c.max_changes is None,
+        )
+
+    def _neighbours(self, asked: Queries, n: int, c: Constraints) -> Answers:
         """The neighbours themselves."""
-        decision, n = self.decision_, rows.shape[1]
-        rows = rows.ravel()
+        decision = self.decision_
+        rows = self._search(asked.x, asked.wanted, n, c).ravel()
         found = rows >= 0
         at = np.flatnonzero(found)
         cells = np.repeat(asked.x, n, axis=0)
@@ -214,9 +222,8 @@ class NICE(Explainer):
             after[~found] = -1
         return Answers(cells, after, found, scores)
 
-    def _search(self, queries: Matrix, wanted: Bools, n: int, c: Constraints, *, whole: bool) -> Ints:
-        """Row numbers of the nearest neighbours; a `whole` one is the answer, so that all its changes count."""
-        c = c if whole else replace(c, max_changes=None)
+    def _search(self, queries: Matrix, wanted: Bools, n: int, c: Constraints) -> Ints:
+        """Row numbers of the nearest neighbours."""
         weights = c.weights if c.costs else None
         if not c:
             return self.neighbours_.nearest(queries, wanted, n, weights=weights)[0]
@@ -227,89 +234,3 @@ class NICE(Explainer):
             ok = c.admissible(part, self.rows_)
             parts.append(self.neighbours_.nearest(part, wanted[a : a + step], n, ok, weights)[0])
         return np.concatenate(parts)
-
-
-class _Several:
-    """Several answers per query, or one that keeps to the number of changes."""
-
-    def __init__(self, nice: NICE, asked: Queries, rows: Ints) -> None:
-        assert asked.constraints is not None
-        self.nice, self.asked, self.rows, self.constraints = nice, asked, rows, asked.constraints
-        self.n, self.wide = nice.n_counterfactuals, rows.shape[1]
-        self.answers = Answers.nothing(np.repeat(asked.x, self.n, axis=0))
-        self.answers = replace(
-            self.answers, scores=np.full((len(self.answers.cells), len(nice.decision_.classes)), np.nan)
-        )
-        self.held = np.zeros(len(asked), dtype=np.int64)
-        self.free = np.ones(asked.x.shape, dtype=bool)
-
-    def run(self) -> Answers:
-        """The walk to the nearest neighbour; then walks by other columns only; then whatever else there is."""
-        asked, nice, every = self.asked, self.nice, np.arange(len(self.asked))
-        goals = nice._neighbours(asked, self.rows)
-        plain = nice._walked(asked, goals)
-        self._take(every, plain.only(every * self.wide))
-        self._take_sparsest(every[self.held == 0], plain)
-        open_ = every[self.held > 0]
-        while len(open_) and self.held[open_[0]] < self.n:
-            at = self._rows_of(open_)
-            found = goals.filled(at, nice._walked(asked.only(open_), goals.only(at), self.free[open_]))
-            open_ = self._take_sparsest(open_, found)
-        self._fill(goals, plain)
-        return self.answers
-
-    def _rows_of(self, queries: Ints) -> Ints:
-        rows: Ints = (queries[:, None] * self.wide + np.arange(self.wide)).ravel()
-        return rows
-
-    def _take_sparsest(self, queries: Ints, walks: Answers) -> Ints:
-        """The best of the walks of some queries; which of them had one."""
-        at = self._rows_of(queries)
-        at = at[walks.found[at]]
-        best = choose_sparsest(at // self.wide, self.asked.x, walks.cells[at], self._distances, at)
-        taken: Ints = at[best] // self.wide
-        self._take(taken, walks.only(at[best]))
-        return taken
-
-    def _fill(self, goals: Answers, plain: Answers) -> None:
-        """Where answers are left: other walks, neighbours as they are, and whatever is few enough changes away."""
-        asked, nice, n = self.asked, self.nice, self.n
-        short = np.flatnonzero(self.held < n)
-        if not len(short):
-            return
-        part = asked.only(short)
-        near = nice._neighbours(part, nice._search(part.x, part.wanted, n, self.constraints, whole=True))
-        wide = self.wide
-        for i, q in enumerate(short.tolist()):
-            pool = join_answers(
-                [
-                    plain.only(np.arange(q * wide, (q + 1) * wide)),
-                    near.only(np.arange(i * n, (i + 1) * n)),
-                    *(
-                        [goals.only(np.arange(q * wide, (q + 1) * wide))]
-                        if self.constraints.max_changes is None
-                        else []
-                    ),
-                ]
-            )
-            pool = pool.only(np.flatnonzero(pool.found))
-            x = asked.x[q]
-            apart = self._distances(np.repeat(x[None], len(pool.cells), axis=0), pool.cells)
-            taken = list(self.answers.cells[q * n : q * n + self.held[q]])
-            for best in choose_different(x, taken, pool.cells, apart, n):
-                self._take(np.array([q]), pool.only(np.array([best])))
-
-    def _take(self, queries: Ints, found: Answers) -> None:
-        """Put answers behind those that the queries have; their columns are used up."""
-        kept = np.flatnonzero(found.found)
-        at = queries[kept]
-        place = at * self.n + self.held[at]
-        a = self.answers
-        assert a.scores is not None and found.scores is not None
-        a.cells[place], a.after[place], a.found[place] = found.cells[kept], found.after[kept], True
-        a.scores[place] = found.scores[kept]
-        self.held[at] += 1
-        self.free[at] &= ~unlike(self.asked.x[at], found.cells[kept])
-
-    def _distances(self, a: Matrix, b: Matrix) -> Floats:
-        return self.nice.heom_.between(a, b, self.constraints.weights if self.constraints.costs else None)
