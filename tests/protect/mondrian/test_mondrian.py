@@ -92,7 +92,7 @@ KINDS = ["distinct", "entropy", "recursive", "frequency"]
 
 
 def test_random_tables_keep_k_l_and_t_by_an_independent_count(seeds):
-    released, refused, tables = 0, 0, seeds(240, 5_000)
+    released, refused, tables = 0, 0, seeds(400, 5_000)
     for seed in tables:
         table = random_table(seed)
         rng = np.random.default_rng(seed + 10_000)
