@@ -165,7 +165,7 @@ class Askers:
             j = column.column
             may[:, :, j], goal[:, :, j] = outside[query, region], column.goal(x[:, j], region)
             step[:, :, j] = away[query, region] + column.width[region]
-            many[:, :, j], content[:, :, j] = column.sizes[region], column.number[region]
+            many[:, :, j], content[:, :, j] = column.sizes[region], column.name[region]
         for limit, ok in zip(self.within.limits, self.offered):
             may[:, :, limit.column] &= ok[query, limit.number[at]]
         may &= there[:, :, None] & ~self.closed[rows][:, None]
