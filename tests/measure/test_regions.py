@@ -15,7 +15,9 @@ from countervail.testing import small_model, small_table
 @pytest.fixture(scope="module")
 def private():
     table = small_table(120)
-    return table, cv.CFK(k=6, search=GraspSearch(iterations=1)).fit(table, small_model).explain(small_table(25, seed=3))
+    return table, cv.CFK(k=6, search=GraspSearch(iterations=1), reward="none").fit(table, small_model).explain(
+        small_table(25, seed=3)
+    )
 
 
 def values(table, name, cell):
@@ -170,7 +172,7 @@ def test_fairness_takes_columns_with_holes(dtype, values):
         return cv.Table(t.frame.assign(group=group), schema)
 
     table, asked = people(120, 0), people(30, 3)
-    e = cv.CFK(k=6, search=GraspSearch(iterations=1)).fit(table, small_model).explain(asked)
+    e = cv.CFK(k=6, search=GraspSearch(iterations=1), reward="none").fit(table, small_model).explain(asked)
     found = cv.measure.fairness(e, "group", model=small_model)
     n = {g.value: g.n for g in found.groups}
     given = asked.frame["group"][e.found]
@@ -182,7 +184,7 @@ def test_fairness_takes_columns_with_holes(dtype, values):
 def test_fairness_is_json_where_a_group_is_too_small(private):
     table, _ = private
     e = (
-        cv.CFK(k=6, search=GraspSearch(iterations=1))
+        cv.CFK(k=6, search=GraspSearch(iterations=1), reward="none")
         .fit(table, small_model)
         .explain(small_table(25, seed=3).take([0, 1]))
     )

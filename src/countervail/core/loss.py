@@ -61,6 +61,11 @@ def ncp(regions: Regions, table: Table, weights: Mapping[str, float] | None = No
     return total
 
 
+def cell_widths(regions: Regions, table: Table) -> list[Floats]:
+    """How far each region's cell reaches, column by column: its part of NCP without a weight."""
+    return [_penalty(axis, table) for axis in regions.axes]
+
+
 def _penalty(axis: Range | Values, table: Table) -> Floats:
     values = table.frame[axis.name]
     if isinstance(axis, Range):

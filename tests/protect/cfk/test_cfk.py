@@ -18,14 +18,14 @@ from countervail.protect import ExactSearch, GraspSearch
 from countervail.protect.cfk.exact import ncp_band
 from countervail.testing import small_model, small_table
 
-exact = partial(cv.CFK, search="exact")
+exact = partial(cv.CFK, search="exact", reward="none")
 CITIES, LEVELS = ("a", "b", "c"), ("low", "mid", "high")
 
 
 @pytest.fixture(scope="module")
 def lisa():
     # Specification: toy table of Goethals et al., k=3, GRASP with alpha=1 and one iteration.
-    protector = cv.CFK(k=3, search=GraspSearch(alpha=1, iterations=1))
+    protector = cv.CFK(k=3, search=GraspSearch(alpha=1, iterations=1), reward="none")
     return protector.fit(cv.load("toy_credit"), cv.data.toy_credit_model).explain(cv.data.toy_credit_query())
 
 
@@ -143,17 +143,18 @@ def test_the_exact_search_equals_brute_force(seeds):
     assert min(seen.values()) > len(tables) / 20
 
 
+@pytest.mark.parametrize("reward", ["none", "sparsity"])
 @pytest.mark.parametrize("search", ["exact", "grasp"])
-def test_never_fewer_than_k_and_the_owner_inside(search, seeds):
+def test_never_fewer_than_k_and_the_owner_inside(search, reward, seeds):
     for seed in seeds(30, 500):
         rng = np.random.default_rng(seed)
         table, model = people(rng, 30), wobbly_model(seed)
         k = int(rng.integers(2, 31))
-        protector = cv.CFK(k=k, search=search).fit(table, model)
+        protector = cv.CFK(k=k, search=search, reward=reward).fit(table, model)
         e = protector.explain(table)
         assert (cv.measure.degree_of_privacy(e)[e.found] >= k).all()
         assert e.guarantee.refute(e, table) is None
-        if search == "grasp":
+        if search == "grasp" and reward == "none":
             owners = protector.search_.explainer_.nearest(table)[e.found, 0]
             assert e.regions.covers(table)[np.arange(len(owners)), owners].all()
 
@@ -168,27 +169,33 @@ def test_grasp_ends_for_every_k():
 def test_exact_never_costs_more_than_grasp_at_equal_pureness():
     table = small_table(150)
     exact, grasp = (
-        cv.CFK(k=5, search=s, neighbours=1).fit(table, small_model).explain(table) for s in ("exact", "grasp")
+        cv.CFK(k=5, search=s, reward="none", neighbours=1).fit(table, small_model).explain(table)
+        for s in ("exact", "grasp")
     )
     both = exact.found & grasp.found & (grasp.pureness == 1)
     assert both.sum() > 20
     assert (cv.measure.ncp(exact)[both] <= cv.measure.ncp(grasp)[both] + 1e-9).all()
 
 
+@pytest.mark.parametrize("reward", ["none", "sparsity"])
 @pytest.mark.parametrize("search", ["exact", "grasp"])
-def test_asking_a_hundred_times_gives_one_region(search):
+def test_asking_a_hundred_times_gives_one_region(search, reward):
     table, row = small_table(80), small_table(40, seed=2).features.iloc[[3]]
-    protector = cv.CFK(k=4, search=search).fit(table, small_model)
+    protector = cv.CFK(k=4, search=search, reward=reward).fit(table, small_model)
     assert len({protector.explain(row).to_json() for _ in range(100)}) == 1
 
 
+@pytest.mark.parametrize("reward", ["none", "sparsity"])
 @pytest.mark.parametrize("search", ["exact", "grasp"])
-def test_regions_do_not_depend_on_row_order(search):
+def test_regions_do_not_depend_on_row_order(search, reward):
     """Content decides, not position: shuffled tables differ at most where two nearest neighbours tie."""
     table, rows = small_table(80), small_table(30, seed=2).features
     shuffled = table.take(np.random.default_rng(0).permutation(len(table)))
-    a, b = (cv.CFK(k=4, search=search).fit(t, small_model).explain(rows) for t in (table, shuffled))
+    a, b = (cv.CFK(k=4, search=search, reward=reward).fit(t, small_model).explain(rows) for t in (table, shuffled))
     assert a.to_text() == b.to_text()
+
+
+WAYS = [(search, reward) for search in ("exact", "grasp") for reward in ("none", "sparsity")]
 
 
 @pytest.fixture(scope="module")
@@ -196,24 +203,26 @@ def elsewhere():
     """What another process finds, search by search."""
     program = (
         "import json; import countervail as cv; from countervail.testing import small_model, small_table;"
-        "made = {s: cv.CFK(k=4, search=s).fit(small_table(80), small_model) for s in ('exact', 'grasp')};"
+        f"ways = {WAYS};"
+        "made = [cv.CFK(k=4, search=s, reward=r).fit(small_table(80), small_model) for s, r in ways];"
         "rows = small_table(12, seed=2).features;"
-        "print(json.dumps({s: p.explain(rows).to_text() for s, p in made.items()}))"
+        "print(json.dumps([p.explain(rows).to_text() for p in made]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return dict(zip(WAYS, json.loads(done.stdout)))
 
 
-@pytest.mark.parametrize("search", ["exact", "grasp"])
-def test_another_process_gives_the_same_regions(search, elsewhere):
-    here = cv.CFK(k=4, search=search).fit(small_table(80), small_model).explain(small_table(12, seed=2).features)
-    assert elsewhere[search] == here.to_text()
+@pytest.mark.parametrize(("search", "reward"), WAYS)
+def test_another_process_gives_the_same_regions(search, reward, elsewhere):
+    made = cv.CFK(k=4, search=search, reward=reward).fit(small_table(80), small_model)
+    assert elsewhere[search, reward] == made.explain(small_table(12, seed=2).features).to_text()
 
 
-def test_repeated_questions_never_leave_fewer_than_k():
+@pytest.mark.parametrize("reward", ["none", "sparsity"])
+def test_repeated_questions_never_leave_fewer_than_k(reward):
     table, control = small_table(120), small_table(60, seed=4)
     for k in (2, 5, 10):
-        protector = exact(k=k).fit(table, small_model)
+        protector = cv.CFK(k=k, search="exact", reward=reward).fit(table, small_model)
         assert cv.attack.Intersection(repeats=20).run(protector, table, control).set_sizes.min() >= k
 
 
@@ -255,7 +264,7 @@ def test_a_spent_node_budget_is_said_with_the_gap():
     frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
     table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=list("abcdefgh"))
     search = ExactSearch(node_budget=200, cell_budget=50)
-    protector = cv.CFK(k=20, search=search).fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
+    protector = cv.CFK(k=20, search=search, reward="none").fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
     e = protector.explain(table.features[table.target == "no"].iloc[:5])
     assert e.found.all()
     assert all("not proven minimal" in note and "sampled" in note for note in e.notes)

@@ -9,7 +9,9 @@ from countervail.protect import GraspSearch
 def test_the_papers_toy_leaves_fiona_alone_to_someone_who_asks_the_model():
     """Goethals et al. call the region 3-anonymous; with the released private values the model accepts Fiona only."""
     table = cv.load("toy_credit")
-    protector = cv.CFK(k=3, search=GraspSearch(alpha=1, iterations=1)).fit(table, cv.data.toy_credit_model)
+    protector = cv.CFK(k=3, search=GraspSearch(alpha=1, iterations=1), reward="none").fit(
+        table, cv.data.toy_credit_model
+    )
     e = protector.explain(cv.data.toy_credit_query())
     inside = table.frame[e.regions.covers(table)[0]]
     assert len(inside) == 3
@@ -26,7 +28,7 @@ def test_a_minimal_region_gives_its_owner_away_to_whoever_reruns_the_search():
     frame = pd.DataFrame({"age": rng.permutation(60), "pay": rng.integers(0, 9, 60)})
     frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
     table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age"])
-    protector = cv.CFK(k=5, search="exact").fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
+    protector = cv.CFK(k=5, search="exact", reward="none").fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
     e = protector.explain(table.features[frame["pay"] <= 4])
     assert e.guarantee == cv.KAnonymity(5, against="register")
     left = []

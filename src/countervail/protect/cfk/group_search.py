@@ -140,7 +140,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
             x = asked.x[a : a + step]
             parts.append(search.find(x, partial(Askers, self.reach_, asked.encoder, x), n))
         found = MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
-        groups = self.candidates_.group[np.maximum(found.behind, 0)]
+        groups = self.candidates_.group[found.behind[found.behind >= 0]]
         return moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])
 
     def accepts(self, rows: Matrix) -> Bools:

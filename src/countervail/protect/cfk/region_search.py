@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +18,13 @@ from countervail.core.region import Region
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
+from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.project import OwnedRegions, RankedOwners, way_left
+from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers
+from countervail.protect.cfk.moves.sets import PROJECTED, AskedModel
 from countervail.protect.cfk.space import Boxes, Space
+
+_PASSED_OVER = "Nearer counterfactuals lead to no such answer."
 
 Favourable = Callable[[Matrix], Bools]  # which coded feature rows get the desired decision
 
@@ -44,6 +51,8 @@ class RegionSearch(BaseEstimator, ABC):
     All its parameters count something.
     """
 
+    cell_budget: int
+
     def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
         """Fit the explainer underneath, and code the quasi-identifiers."""
         for name, value in self.get_params(deep=False).items():
@@ -55,6 +64,7 @@ class RegionSearch(BaseEstimator, ABC):
         self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_
         self.space_ = Space.fit(table, self.encoder_, self.rows_, settings.weights, settings.owner)
         self.desired_ = Aim(self.decision_, settings.target, table.schema, settings.owner).aimed()
+        self.constraints_ = settings.constraints(self.encoder_)
         return self
 
     @property
@@ -67,6 +77,24 @@ class RegionSearch(BaseEstimator, ABC):
         """A region around each centre; `rows` hold the private values that go with it."""
 
     def answer(self, asked: Queries) -> Answers:
+        """The fewest moves towards a near neighbour's region; without a reward, all of it."""
+        return self._nearest(asked) if self.settings_.reward == "none" else self._moved(asked)
+
+    def _moved(self, asked: Queries) -> Answers:
+        """What must move towards the nearest neighbour's region, or the next one's where that is not enough."""
+        s, tried = self.settings_, max(self.tried, self.settings_.neighbours)
+        owned, ranks = OwnedRegions(self), self.explainer_.nearest(asked.frame, tried)
+        allowed = Allowed(self.constraints_)
+        model = AskedModel(self.decision_, self.desired_, asked.encoder)
+        search = MoveSearch(model, PROJECTED[s.reward], way_left, self.cell_budget, tried)
+        source = partial(RankedOwners, owned, allowed, asked.encoder, asked.x, ranks)
+        found = MovesFound.side_by_side(search.find(asked.x, source, s.n))
+        nothing, behind = Answers.nothing(np.repeat(asked.x, s.n, axis=0)), found.behind[found.behind >= 0]
+        if not len(behind):
+            return nothing
+        return moved_answers(nothing, found, self.decision_, asked.encoder, owned.regions(behind), _PASSED_OVER)
+
+    def _nearest(self, asked: Queries) -> Answers:
         """Solve for the nearest neighbour of each query, then for the next one where no region was found."""
         ranks = self.explainer_.nearest(asked.frame, self.tried)
         answers = Answers.nothing(asked.x)
@@ -95,7 +123,15 @@ class RegionSearch(BaseEstimator, ABC):
 
     def whole(self, answers: Answers) -> Answers:
         """The neighbour behind each answer, all of it."""
-        return answers
+        if answers.behind is None or not (answers.behind >= 0).any():
+            return answers
+        at = np.flatnonzero(answers.behind >= 0)
+        owned, rows = OwnedRegions(self), self.rows_[answers.behind[at]]
+        pureness, decoded = owned.solve(answers.behind[at]), self.encoder_.decode(rows)
+        shown, after = owned.regions(answers.behind[at]).shown_in(decoded), self.decision_.decide(decoded)
+        notes = [answers.notes[i] if answers.notes is not None else "" for i in at.tolist()]
+        part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
+        return Answers.nothing(answers.cells).filled(at, part)
 
     @property
     def looks_at(self) -> int:

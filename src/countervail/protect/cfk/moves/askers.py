@@ -14,7 +14,7 @@ from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
 from countervail.protect.cfk.moves.offers import Offers
 
-CANDIDATES: Final = 50  # looked at together
+CANDIDATES: Final = 64  # looked at together
 WAVES: Final = 10  # of candidates, for those whom the nearer ones did not help
 
 
@@ -62,7 +62,9 @@ class Moves:
         if not wide:
             return row[None], False
         g = int(self.offers.group[self.candidate[query, place]])
-        combined, drawn = _combinations([c.options[c.number[g]] for c in wide], budget)
+        options = [c.options[c.number[g]] for c in wide]
+        one = len(options) == 1 and len(options[0]) <= budget
+        combined, drawn = (options[0][:, None], False) if one else _combinations(options, budget)
         out = np.repeat(row[None], len(combined), axis=0)
         out[:, [c.column for c in wide]] = combined
         return out, drawn
@@ -164,7 +166,7 @@ class Askers:
             j = column.column
             may[:, :, j], goal[:, :, j] = outside[query, region], column.goal(x[:, j], region)
             step[:, :, j] = away[query, region] + column.width[region]
-            many[:, :, j], content[:, :, j] = column.sizes[region], column.number[region]
+            many[:, :, j], content[:, :, j] = column.sizes[region], column.name[region]
         for limit, ok in zip(self.within.limits, self.offered):
             may[:, :, limit.column] &= ok[query, limit.number[at]]
         may &= there[:, :, None] & ~self.closed[rows][:, None]

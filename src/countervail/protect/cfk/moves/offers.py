@@ -6,6 +6,7 @@ query, from the model and from public constraints is post-processing of the k-an
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -23,14 +24,16 @@ from countervail.protect.cfk.candidates import SetShape, SpanShape, shapes
 class CellColumn:
     """One quasi-identifier of all regions: cells, how far each reaches, and the values that it stands for.
 
-    Equal cells share a `number`, and `options` holds the values of each number. `width`, `number` and `sizes` run over
-    regions; of sets, `nearest` holds for each number the member nearest to every value (last: to one never seen).
+    Equal cells share a `number`, and `options` holds the values of each number. `width`, `number`, `name` (of the
+    cell's content), `sizes` and `ends` run over regions; of sets, `nearest` holds for each number the member nearest
+    to every value (last: to one never seen).
     """
 
     shape: SpanShape | SetShape
     scale: float
     width: Floats
     number: Ints
+    name: Floats
     options: tuple[Floats, ...]
     sizes: Ints
     ends: Floats
@@ -44,6 +47,8 @@ class CellColumn:
         seen: dict[bytes, int] = {}
         number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in content], dtype=np.int64)
         firsts = np.unique(number, return_index=True)[1]
+        digests = (hashlib.blake2b(content[g].tobytes(), digest_size=6).digest() for g in firsts)
+        name = np.array([float(int.from_bytes(digest)) for digest in digests])  # 48 bits: a float tells them apart
         inside = (shape.options(int(g), distinct) for g in firsts)
         options = tuple(o if len(o) else np.array([np.nan]) for o in inside)  # everybody of a stored group may be gone
         sizes = np.array([len(o) for o in options], dtype=np.int64)
@@ -52,7 +57,7 @@ class CellColumn:
         if isinstance(shape, SetShape):
             values = shape.member.shape[1]
             nearest = _nearest_members(options, values, bool(heom.measured[j]), float(heom.missing[j]))
-        return cls(shape, _scales(heom)[j], width, number, options, sizes[number], ends[number], nearest)
+        return cls(shape, _scales(heom)[j], width, number, name[number], options, sizes[number], ends[number], nearest)
 
     @property
     def column(self) -> int:

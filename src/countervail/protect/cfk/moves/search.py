@@ -109,8 +109,8 @@ class MovesFound:
 class Source(Protocol):
     """Where a batch of askers finds candidates, wave after wave."""
 
-    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
-        """Those of the askers who have candidates in this wave, and what they may move towards them."""
+    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves | None]:
+        """Those of the askers who have candidates in this wave, and what they may move towards them (None: nobody)."""
         ...
 
 
@@ -148,23 +148,24 @@ class MoveSearch:
             if not len(open_):
                 return
             at, moves = source.near(open_, wave)
-            if len(at):
+            if moves is not None and len(at):
                 mine = Earlier(earlier.names[:, at], earlier.features)
                 search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, mine)
                 found.put(at, search.run(), wave)
 
 
 def moved_answers(
-    nothing: Answers, found: MovesFound, decision: Decision, encoder: Encoder, regions: Regions
+    nothing: Answers, found: MovesFound, decision: Decision, encoder: Encoder, regions: Regions, passed_over: str = ""
 ) -> Answers:
-    """What was found as answers; `regions` are those behind each."""
+    """What was found as answers; `regions` lie behind those found, and `passed_over` is said of later waves."""
     at = np.flatnonzero(found.behind >= 0)
     if not len(at):
         return nothing
     rows, moved = found.rows[at], found.moved[at]
     after = decision.decide(encoder.decode(rows))
-    notes = [SAMPLED if drawn else "" for drawn in found.drawn[at]]
-    shown, yes = shown_cells(encoder, rows, moved, regions[at]), np.ones(len(at), dtype=bool)
+    said = [(passed_over * bool(wave), SAMPLED * bool(drawn)) for wave, drawn in zip(found.wave[at], found.drawn[at])]
+    notes = [" ".join(word for word in words if word) for words in said]
+    shown, yes = shown_cells(encoder, rows, moved, regions), np.ones(len(at), dtype=bool)
     part = Answers(rows, after, yes, None, found.share[at], notes, shown, ~moved, found.behind[at])
     return nothing.filled(at, part)
 

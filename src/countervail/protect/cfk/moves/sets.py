@@ -129,6 +129,8 @@ class SetSearch:
     ) -> None:
         self.moves, self.model, self.weights, self.nearness = moves, model, weights, nearness
         self.cell_budget, self.earlier = cell_budget, earlier
+        # Towards a candidate that does not offer what must move, nothing is moved.
+        self.possible = np.asarray(moves.may.any(axis=2) & (moves.may | ~moves.must[:, None]).all(axis=2))
         n = len(moves.x)
         self.key, self.size, self.place = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
         self.moved, self.share, self.drawn = np.zeros(moves.x.shape, dtype=bool), np.full(n, np.nan), np.zeros(n, bool)
@@ -156,10 +158,10 @@ class SetSearch:
     def _all_sets(self, todo: Bools, size: int) -> Trials:
         """All sets of this size, towards the nearest candidates that the budget of sets allows."""
         moves = self.moves
-        free = moves.may & ~moves.must[:, None] & todo[:, None, None]
+        free, open_ = moves.may & ~moves.must[:, None], self.possible & todo[:, None]
         many = free.sum(axis=2)
-        sets = np.array([comb(f, size) for f in range(free.shape[2] + 1)])[many]
-        query, place = np.nonzero((sets > 0) & (np.cumsum(sets, axis=1) <= _SETS) & todo[:, None])
+        sets = np.array([comb(f, size) for f in range(free.shape[2] + 1)])[many] * open_
+        query, place = np.nonzero((sets > 0) & (np.cumsum(sets, axis=1) <= _SETS))
         parts = [Trials(query[:0], place[:0], free[:0, 0])]
         for f in np.unique(many[query, place]):
             at = np.flatnonzero(many[query, place] == f)
@@ -247,9 +249,8 @@ class SetSearch:
     def _give_up(self) -> None:
         """Make all moves of the nearest candidate for which that is pure, then give up one by one, dearest first."""
         moves, open_ = self.moves, self.place < 0
-        possible = np.asarray(moves.may.any(axis=2) & (moves.may | ~moves.must[:, None]).all(axis=2))
-        for place in range(possible.shape[1]):
-            at = np.flatnonzero((self.place < 0) & possible[:, place])
+        for place in range(self.possible.shape[1]):
+            at = np.flatnonzero((self.place < 0) & self.possible[:, place])
             self._keep(Trials(at, np.full(len(at), place), moves.may[at, place]))
         served = np.flatnonzero(open_ & (self.place >= 0))
         dearest = np.argsort(-moves.step[served, self.place[served]], axis=1, kind="stable")
