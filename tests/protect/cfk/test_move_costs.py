@@ -65,3 +65,26 @@ def test_limits_keep_the_invariance(limits, seeds):
 def test_limits_that_make_no_sense_are_named(limits, message):
     with pytest.raises(ValueError, match=message):
         cv.CFK(k=3, **limits).fit(people(0, 40), labels(0))
+
+
+@pytest.mark.parametrize("search", ["groups", "exact"])
+def test_each_person_may_bring_constraints_of_her_own(search):
+    """Asked together or one by one, beside the protector's own."""
+    table, queries = people(3, 60), people(503, 12)
+    made = cv.CFK(k=3, search=search, immutable=["city"]).fit(table, scores(3))
+    mine = [{"immutable": ["pay"]}, None, {"max_changes": 1, "monotone": {"pay": "up"}}] * 4
+    together = made.explain(queries, constraints=mine)
+    assert together.found.any()
+    for i, wish in enumerate(mine):
+        alone = made.explain(queries.take([i]), constraints=wish)
+        assert alone.to_text() == together[i].to_text() or (alone[0].changes == together[i].changes)
+        changes = together[i].changes
+        assert "city" not in changes and ("pay" not in changes or i % 3)
+        assert i % 3 != 2 or len(changes) <= 1
+
+
+def test_whole_neighbours_take_no_constraints():
+    table = people(3, 60)
+    made = cv.CFK(k=3, reward="none").fit(table, scores(3))
+    with pytest.raises(ValueError, match="'constraints' parameter of CFK must be None where whole neighbours"):
+        made.explain(table, constraints={"immutable": ["pay"]})

@@ -65,6 +65,7 @@ class SearchSettings:
 class FittedSearch(Protocol):
     """What a protector needs of a search that was fitted; it holds its own parameters and what it has learnt."""
 
+    settings_: SearchSettings
     schema_: Schema
     encoder_: Encoder
     decision_: Decision

@@ -12,7 +12,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from countervail.core.arrays import Bools, Matrix
-from countervail.core.constraints import CONSTRAINTS
+from countervail.core.constraints import CONSTRAINTS, asked_for
 from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
@@ -22,7 +22,7 @@ from countervail.core.protocols import Progress
 from countervail.core.region import Region
 from countervail.core.release import provenance, without_traces
 from countervail.core.table import Rows, Table
-from countervail.explain.answering import Aim, Answers, Queries, explanations
+from countervail.explain.answering import Aim, Answers, Find, Queries, constrained, explanations
 from countervail.explain.base import Explainer, check_table
 from countervail.explain.nice import REWARDS, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
@@ -67,9 +67,12 @@ class RegionProtector(WithoutRows, ExplanationProtector):
     def _search(self, table: Table, model: Any) -> FittedSearch:
         """Check the parameters, and fit the search that they ask for."""
 
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
-        return self._explained(*self._answered(rows, progress))
+    def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call.
+
+        `constraints` are those of these people besides the protector's own: see :meth:`NICE.explain`.
+        """
+        return self._explained(*self._answered(rows, progress, constraints))
 
     def disclosed(self, rows: Rows) -> Explanations:
         """The whole neighbours behind the answers: more than is handed out, and covered by the promise as well."""
@@ -86,10 +89,20 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         """How many answers a query gets at most."""
         return 1
 
-    def _answered(self, rows: Rows, progress: Progress | None = None) -> tuple[Queries, Answers]:
+    def _answered(
+        self, rows: Rows, progress: Progress | None = None, constraints: Any = None
+    ) -> tuple[Queries, Answers]:
         verify_unchanged(self)
-        aim = Aim(self.search_.decision_, self.target, self.search_.schema_, self._owner)
-        return aim.answer(*self._coded(rows), self.search_.answer, batch=_BATCH, n=self._several, progress=progress)
+        search, given = self.search_, self._coded(rows)
+        find: Find = search.answer
+        if constraints is not None:
+            if search.settings_.reward == "none":
+                must = "None where whole neighbours are given: choose a reward"
+                raise bad_parameter(self._owner, "constraints", must, constraints)
+            fitted = search.settings_.constraints(search.encoder_)
+            find = constrained(find, *asked_for(constraints, len(given[1]), fitted), self._several)
+        aim = Aim(search.decision_, self.target, search.schema_, self._owner)
+        return aim.answer(*given, find, batch=_BATCH, n=self._several, progress=progress)
 
     def _explained(self, asked: Queries, answers: Answers) -> Explanations:
         """Answers as they leave."""
@@ -265,9 +278,12 @@ class CFK(Savable, RegionProtector):
             cls(k=3, search=GraspSearch(alpha=5, iterations=1)),
         ]
 
-    def explain(self, rows: Rows, *, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call."""
-        found = super().explain(rows, progress=progress)
+    def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
+        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call.
+
+        `constraints` are those of these people besides the protector's own: see :meth:`NICE.explain`.
+        """
+        found = super().explain(rows, constraints=constraints, progress=progress)
         self._record()
         return found
 

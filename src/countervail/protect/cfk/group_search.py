@@ -131,14 +131,17 @@ class GroupSearch(WithoutRows, BaseEstimator):
     def _moved(self, asked: Queries) -> Answers:
         """The fewest moves towards a near candidate, several answers to each query if several are wanted."""
         n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
-        if self.reach_ is None:
+        reach = self.reach_
+        if reach is None:
             return nothing
+        if asked.constraints is not None:
+            reach = Reachable(reach.offers, Allowed(asked.constraints), reach.least)
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
         search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
             x = asked.x[a : a + step]
-            parts.append(search.find(x, partial(Askers, self.reach_, asked.encoder, x), n))
+            parts.append(search.find(x, partial(Askers, reach, asked.encoder, x), n))
         found = MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
         groups = self.candidates_.group[found.behind[found.behind >= 0]]
         return moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])

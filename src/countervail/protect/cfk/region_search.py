@@ -84,7 +84,7 @@ class RegionSearch(BaseEstimator, ABC):
         """What must move towards the nearest neighbour's region, or the next one's where that is not enough."""
         s, tried = self.settings_, max(self.tried, self.settings_.neighbours)
         owned, ranks = OwnedRegions(self), self.explainer_.nearest(asked.frame, tried)
-        allowed = Allowed(self.constraints_)
+        allowed = Allowed(self.constraints_ if asked.constraints is None else asked.constraints)
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
         search = MoveSearch(model, PROJECTED[s.reward], way_left, self.cell_budget, tried)
         source = partial(RankedOwners, owned, allowed, asked.encoder, asked.x, ranks)
