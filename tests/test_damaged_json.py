@@ -14,7 +14,7 @@ from countervail.core.guarantee import guarantee_from_dict
 from countervail.core.release import Release
 from countervail.core.schema import Schema
 from countervail.core.sealed import canonical_table
-from countervail.protect.cfk.roster import Roster
+from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.mondrian.cut_tree import CutTree
 
 # A value of the small table: no error may show it.

@@ -22,7 +22,7 @@ from countervail.core.encode import Encoder
 from countervail.core.loss import ncp as region_ncp
 from countervail.core.stats import mean_interval
 from countervail.protect.cfk.exact import Limits, solve
-from countervail.protect.cfk.grouping import boxes_of, form_groups
+from countervail.protect.cfk.groups.grouping import boxes_of, form_groups
 from countervail.protect.cfk.space import Space
 
 K = 10

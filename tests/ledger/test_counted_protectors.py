@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import countervail as cv
 from countervail.core.errors import BudgetError, ParameterError, RefusedError
-from countervail.protect.cfk.roster import Roster
+from countervail.protect.cfk.groups.roster import Roster
 from countervail.testing import small_model, small_table
 
 PER_ANSWER = (cv.PrivateNeighbours, cv.NoisyCounterfactual)

@@ -13,7 +13,7 @@ import pytest
 
 import countervail as cv
 from countervail.core.sealed import SealedTable, canonical_table
-from countervail.protect.cfk import grouping
+from countervail.protect.cfk.groups import grouping
 
 pl = pytest.importorskip("polars")
 

@@ -258,7 +258,7 @@ def _stored(previous: Path | None) -> Any:
     """Who hides with whom, if it was kept."""
     if previous is None or not previous.is_file():
         return None
-    from countervail.protect.cfk.roster import Roster
+    from countervail.protect.cfk.groups.roster import Roster
 
     return Roster.read(previous)
 

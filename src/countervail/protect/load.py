@@ -11,7 +11,7 @@ from countervail.core.files.json_data import json_object, need, whole_json
 from countervail.core.hierarchy import Hierarchy
 from countervail.protect._fitted import freeze
 from countervail.protect.cfk.cfk import CFK
-from countervail.protect.cfk.group_search import GroupSearch
+from countervail.protect.cfk.groups.group_search import GroupSearch
 from countervail.protect.mondrian.mondrian import Mondrian
 from countervail.protect.patterns.k_common import KCommonPatterns
 from countervail.protect.saved import FORMAT, Savable

@@ -7,8 +7,8 @@ import pytest
 import countervail as cv
 from countervail.core.loss import ncp
 from countervail.protect import GraspSearch
-from countervail.protect.cfk import grouping
-from countervail.protect.cfk.grouping import boxes_of, form_groups
+from countervail.protect.cfk.groups import grouping
+from countervail.protect.cfk.groups.grouping import boxes_of, form_groups
 from countervail.testing import small_model, small_table
 
 CITIES, LEVELS = ("a", "b", "c"), ("low", "mid", "high")

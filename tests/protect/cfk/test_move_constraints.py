@@ -7,7 +7,7 @@ from moves_twin import LEVELS, Twin, labels, people, permuted, scores
 
 import countervail as cv
 from countervail.core.cells import fits
-from countervail.protect.cfk import grouping
+from countervail.protect.cfk.groups import grouping
 
 REWARDS = ("sparsity", "proximity", "plausibility")
 LIMITS = {

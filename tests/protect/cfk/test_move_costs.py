@@ -5,7 +5,7 @@ import pytest
 from moves_twin import labels, people, permuted, scores
 
 import countervail as cv
-from countervail.protect.cfk import grouping
+from countervail.protect.cfk.groups import grouping
 
 
 @pytest.fixture(autouse=True)

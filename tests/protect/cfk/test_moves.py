@@ -10,8 +10,8 @@ from moves_twin import WEIGHTS, Twin, labels, people, permuted, scores
 
 import countervail as cv
 from countervail.attack.base import UNSAID, _equal
-from countervail.protect.cfk import group_search, grouping
-from countervail.protect.cfk.candidates import Candidates, Members
+from countervail.protect.cfk.groups import group_search, grouping
+from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.moves import askers, kernels
 from countervail.testing import small_model, small_table
 

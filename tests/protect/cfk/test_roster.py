@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.protect.cfk import grouping
-from countervail.protect.cfk.roster import Roster
+from countervail.protect.cfk.groups import grouping
+from countervail.protect.cfk.groups.roster import Roster
 from countervail.testing import small_model, small_table
 
 ROWS = small_table(8, seed=5).features

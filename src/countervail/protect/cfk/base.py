@@ -19,7 +19,7 @@ from countervail.explain.answering import Answers, Queries
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE, Reward
 from countervail.model.decision import Decision
-from countervail.protect.cfk.roster import Roster
+from countervail.protect.cfk.groups.roster import Roster
 
 SAMPLED = "The share of combinations that hold was sampled."
 

@@ -32,8 +32,8 @@ from countervail.protect.base import ExplanationProtector
 from countervail.protect.cfk.base import FittedSearch, SearchSettings
 from countervail.protect.cfk.exact import ExactSearch
 from countervail.protect.cfk.grasp import GraspSearch
-from countervail.protect.cfk.group_search import GroupSearch
-from countervail.protect.cfk.roster import Roster
+from countervail.protect.cfk.groups.group_search import GroupSearch
+from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.saved import Savable
 
 _BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded

@@ -9,7 +9,7 @@ import numpy as np
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.encode import Encoder
-from countervail.protect.cfk.candidates import _combinations
+from countervail.protect.cfk.groups.candidates import _combinations
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
 from countervail.protect.cfk.moves.offers import Offers

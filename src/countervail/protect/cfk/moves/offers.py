@@ -17,7 +17,7 @@ from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.region import Regions
-from countervail.protect.cfk.candidates import SetShape, SpanShape, shapes
+from countervail.protect.cfk.groups.candidates import SetShape, SpanShape, shapes
 
 
 @dataclass(frozen=True, eq=False, slots=True)

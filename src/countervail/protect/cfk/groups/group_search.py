@@ -23,15 +23,15 @@ from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
 from countervail.protect._fitted import WithoutRows
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
-from countervail.protect.cfk.candidates import Candidates, Members
-from countervail.protect.cfk.group_table import GroupTable, measure_reach
-from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.groups.candidates import Candidates, Members
+from countervail.protect.cfk.groups.group_table import GroupTable, measure_reach
+from countervail.protect.cfk.groups.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
-from countervail.protect.cfk.roster import Roster
 from countervail.protect.cfk.space import Space
 
 _CORNERS = 256  # made-up rows that tell one model from another

@@ -8,8 +8,8 @@ import numpy as np
 
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 from countervail.core.rng import generator
-from countervail.protect.cfk import grouping_kernels as kernels
-from countervail.protect.cfk.grouping_kernels import Items
+from countervail.protect.cfk.groups import grouping_kernels as kernels
+from countervail.protect.cfk.groups.grouping_kernels import Items
 from countervail.protect.cfk.space import Boxes, Space
 
 _BLOCK = 1200  # items clustered at once

@@ -18,7 +18,7 @@ from countervail.core.files.frames import write_text
 from countervail.core.files.json_data import is_count, json_object, need, texts, whole_json
 from countervail.core.table import Table
 from countervail.protect._recorded import Digests, row_digests
-from countervail.protect.cfk.group_table import GroupTable, kind_of
+from countervail.protect.cfk.groups.group_table import GroupTable, kind_of
 
 _FORMAT = 3  # of stored rosters: 1 and 2 held digests of people's features
 _KEY = 16  # characters

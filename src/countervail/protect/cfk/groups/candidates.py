@@ -17,7 +17,7 @@ from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.region import Range, Regions
 from countervail.core.rng import generator
-from countervail.protect.cfk.group_table import GroupTable
+from countervail.protect.cfk.groups.group_table import GroupTable
 
 Decide = Callable[[Matrix], Ints]  # the class of coded rows
 _CHUNK = 50_000  # rows of one model call
