@@ -20,6 +20,7 @@ from countervail.core.loss import cell_widths, ncp
 from countervail.core.region import Region, Regions
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
+from countervail.explain.constraints import Constraints
 from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
@@ -28,6 +29,7 @@ from countervail.protect.cfk.grouping import boxes_of, dense, form_groups, merge
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
+from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
@@ -73,7 +75,8 @@ class GroupSearch(BaseEstimator):
         self.candidates_ = Candidates(self.encoder_, heom, self._rows, group[usable], stored.regions, blur)
         sparse = settings.reward != "none"
         self.candidates_.judge(self.accepts, self.cell_budget, settings.min_pureness, whole=not sparse)
-        allowed = Allowed(settings.constraints(self.table_), len(self.encoder_.names))
+        self.constraints_ = settings.constraints(self.table_)
+        allowed = Allowed(self.constraints_, len(self.encoder_.names))
         self.reach_: Reachable | None = None
         if sparse and len(self.candidates_.group):
             self.reach_ = Reachable(self._offers(), allowed, settings.min_pureness)
@@ -128,17 +131,26 @@ class GroupSearch(BaseEstimator):
     def _moved(self, asked: Queries) -> Answers:
         """The fewest moves towards a near candidate, several answers to each query if several are wanted."""
         n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
-        if self.reach_ is None:
+        if (reach_ := self.reach_) is None:
             return nothing
+        found = self._found(asked, reach_, n)
+        groups = self.candidates_.group[found.behind[found.behind >= 0]]
+        answers = moved_answers(nothing, found, self.decision_, asked.encoder, self.groups_.regions[groups])
+
+        def served(constraints: Constraints, at: Ints) -> Bools:
+            reach = Reachable(reach_.offers, Allowed(constraints, asked.x.shape[1]), self.settings_.min_pureness)
+            return self._found(asked.only(at), reach, 1).behind >= 0
+
+        return advised(answers, n, self.constraints_, self.encoder_.names, served)
+
+    def _found(self, asked: Queries, reach: Reachable, n: int) -> MovesFound:
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
         search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
             x = asked.x[a : a + step]
-            parts.append(search.find(x, partial(Askers, self.reach_, asked.encoder, x), n))
-        found = MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
-        groups = self.candidates_.group[found.behind[found.behind >= 0]]
-        return moved_answers(nothing, found, self.decision_, asked.encoder, self.groups_.regions[groups])
+            parts.append(search.find(x, partial(Askers, reach, asked.encoder, x), n))
+        return MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which coded rows get the desired decision."""
