@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from countervail import CFK, NICE, KAnonymity, PrivateHistograms, PrivateNeighbours
+from countervail import NICE, KAnonymity, PrivateHistograms, PrivateNeighbours
+from countervail.protect.published import GraspCFK
 from countervail.testing import explainer_checks
 
 
@@ -63,7 +64,7 @@ class CarriesTable(NICE):
         return replace(e, provenance={**e.provenance, "rows": self.table_.frame["id"].tolist()})
 
 
-class GivesRegionsInSecret(CFK):
+class GivesRegionsInSecret(GraspCFK):
     gives_regions = False
 
     def __init__(self, k=10, *, reward="none"):  # whole neighbours, regions and all

@@ -34,7 +34,7 @@ SPEC = {"heart_c": (63, 2), "cmc": (74, 5), "german_credit": (90, 46), "adult": 
 def delivered(s: Setting) -> dict[str, Any]:
     """NCP, pureness and distance of the answers, with and without the reach of regions in the distance."""
     start = time.perf_counter()
-    protector = cv.CFK(k=K).fit(s.train, s.model)
+    protector = cv.CFK(k=K, reward="none").fit(s.train, s.model)
     fitted = time.perf_counter() - start
     start = time.process_time()
     e = protector.explain(s.refused)
@@ -61,7 +61,7 @@ def _figures(e: cv.Explanations) -> dict[str, Any]:
 def inverted(s: Setting, queries: int, **parameters: Any) -> dict[str, Any]:
     """Shares of explanations with fewer than k, or one person left, after each part of the inversion."""
     control = table(s.name).split(test_size=0.4, random_state=0)[1]
-    protector = cv.CFK(k=K, **parameters).fit(s.train, s.model)
+    protector = cv.CFK(k=K, reward="none", **parameters).fit(s.train, s.model)
     result = cv.attack.Inversion().run(protector, s.train, control.take(range(min(queries, len(control)))))
     detail = {name: figure.to_dict() for name, figure in result.detail.items()}
     return {"fewest_left": int(result.set_sizes.min()), "n": len(result.set_sizes), **detail}
@@ -76,7 +76,7 @@ def rerun(name: str, splits: int) -> dict[str, Any]:
     shares: dict[str, list[list[float]]] = {"pure": [], "minimal": []}
     for split in range(splits):
         s = setting(name, split=split)
-        protector = cv.CFK(k=K, search="exact", min_pureness=0.0).fit(s.train, s.model)
+        protector = cv.CFK(k=K, search="exact", reward="none", min_pureness=0.0).fit(s.train, s.model)
         shares["pure"].append(_shares(cv.attack.Inversion().left(protector, s.refused.features, s.train)["rerun"]))
         shares["minimal"].append(_shares(_minimal_left(protector, s)))
     return {

@@ -1,5 +1,7 @@
 """Constraints on private answers hold for every value of every cell; several answers differ; both keep the promise."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from moves_twin import LEVELS, Twin, labels, people, permuted, scores
 import countervail as cv
 from countervail.core.cells import fits
 from countervail.protect.cfk.groups import grouping
+from countervail.protect.cfk.moves.relax import NOTHING_HELPS
 
 REWARDS = ("sparsity", "proximity", "plausibility")
 LIMITS = {
@@ -191,3 +194,61 @@ def test_later_answers_take_other_features_first():
 def test_bad_constraints_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         cv.CFK(k=3, **parameters).fit(people(0, 40), labels(0))
+
+
+# ---------------------------------------------------------------- which constraint stands in the way
+
+
+def test_without_an_answer_the_fewest_constraints_to_give_up_are_named(seeds):
+    """Checked against every set of constraints, each fitted by itself."""
+    every = {"immutable": ["pay", "debt"], "ranges": {"age": (24, 30)}, "monotone": {"level": "up"}}
+    words = {
+        "that 'pay' stays as it is": lambda c: {**c, "immutable": [n for n in c["immutable"] if n != "pay"]},
+        "that 'debt' stays as it is": lambda c: {**c, "immutable": [n for n in c["immutable"] if n != "debt"]},
+        "the range of 'age'": lambda c: {**c, "ranges": {}},
+        "the direction of 'level'": lambda c: {**c, "monotone": {}},
+    }
+    told = 0
+    for seed in seeds(4, 100):
+        table, queries, model = people(seed, 30), people(seed + 500, 15).features, scores(seed)
+        e = cv.CFK(k=3, **every).fit(table, model).explain(queries)
+        for i in np.flatnonzero(e.status == "no_counterfactual"):
+            helping = []
+            for size in range(1, 5):
+                for chosen in combinations(words, size):
+                    left = every
+                    for word in chosen:
+                        left = words[word](left)
+                    if not helping and cv.CFK(k=3, **left).fit(table, model).explain(queries.iloc[[int(i)]]).found[0]:
+                        helping = list(chosen)
+            note = e[int(i)].note
+            assert note in e[int(i)].to_text()
+            if helping:
+                told += 1
+                assert all(word in note for word in helping)
+                assert sum(word in note for word in words) == len(helping)
+            else:
+                assert note == NOTHING_HELPS
+    assert told > 3
+
+
+@pytest.mark.parametrize("search", ["exact", "grasp"])
+def test_projected_answers_name_the_constraint_too(search):
+    table, queries = people(2, 50), people(502, 30)
+    limits = {"immutable": [n for n in table.schema.features if n != "ill"]}
+    e = cv.CFK(k=3, search=search, **limits).fit(table, scores(2)).explain(queries)
+    notes = {a.note for a in e if a.status == "no_counterfactual"}
+    assert any(note.startswith("There would be one without that '") for note in notes)
+
+
+def test_advice_does_not_change_when_private_vectors_are_permuted(seeds):
+    limits = {"immutable": ["pay", "debt", "ill"], "monotone": {"age": "up", "level": "up"}}
+    advised = 0
+    for seed in seeds(5, 200):
+        table, queries, model = people(seed, 30), people(seed + 500, 12).features, scores(seed)
+        first = cv.CFK(k=3, **limits).fit(table, model)
+        again = cv.CFK(k=3, **limits).fit(permuted(table, first.search_.row_group_, seed), model)
+        a, b = first.explain(queries), again.explain(queries)
+        assert a.notes == b.notes
+        advised += sum(bool(note) for note in a.notes or ())
+    assert advised > 5

@@ -148,8 +148,10 @@ class CFK(Savable, RegionProtector):
         decision (pureness 1); "grasp" is the published heuristic. Both withstand someone with a register only.
         `GroupSearch`, `ExactSearch` and `GraspSearch` of `countervail.protect` are the same with their own parameters.
     reward : {"sparsity", "proximity", "plausibility", "none"}
-        What moves towards a neighbour: as few features as can be; one more where the way gets shorter, or the answer
-        likelier; or all of it, as published. What does not move is the asker's own.
+        Answers move as few features as possible towards a neighbour, and the rest stays the asker's own. Among sets of
+        equally few, "sparsity" takes the one that is near to the asker and to the sealed table together;
+        "proximity" and "plausibility" spend one feature more if that comes nearer to the asker, or to the table.
+        "none" gives the whole neighbour, as the papers do.
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.
     explainer : Explainer, optional
@@ -177,17 +179,19 @@ class CFK(Savable, RegionProtector):
         With "groups": records the groups before answers leave; another grouping of the same people is refused from
         then on, unless it follows from the latest `previous`.
     n_counterfactuals : int
-        How many different answers a person may get: with other features first, then with other values.
+        How many answers per query: with other features where that can be, else with other values.
     immutable, ranges, monotone, forbidden, max_changes, costs : optional
-        What answers may not ask of people, beside what the schema declares; as in :class:`NICE`. No value of a cell
-        that moves breaks them.
+        What answers may not ask of people, beside what the schema declares; as in :class:`NICE`. They hold for every
+        value of a released cell, which moves whole or not at all. Who gets no answer is told which of them to give up.
 
     Notes
     -----
     *Threat model*: an adversary with a register of everybody's quasi-identifiers who sees explanations. With "groups"
     the adversary also has the model, this code and its settings, and asks without limit: none of the k people of a
-    group can be ruled out (docs/decisions/reciprocal-groups.md). Each member whose private values the adversary
-    already knows (the asker's own, if she is one) costs one; what the model itself gives away is not covered.
+    group can be ruled out (docs/decisions/reciprocal-groups.md), whatever the reward, the constraints and the number of
+    answers. Each member whose private values the adversary already knows (the asker's own, if she is one) costs one;
+    what the model itself gives away is not covered. With a reward, answers hold the asker's own values: they are for
+    her alone.
 
     References
     ----------
@@ -196,11 +200,11 @@ class CFK(Savable, RegionProtector):
     Examples
     --------
     >>> import countervail as cv
-    >>> table, lisa = cv.load("toy_credit"), cv.data.toy_credit_query()
-    >>> from countervail.protect import GraspSearch
-    >>> search = GraspSearch(alpha=1, iterations=1)
-    >>> e = cv.CFK(k=3, search=search).fit(table, cv.data.toy_credit_model).explain(lisa)
-    >>> print(e.to_text())
+    >>> table, lisa, model = cv.load("toy_credit"), cv.data.toy_credit_query(), cv.data.toy_credit_model
+    >>> print(cv.CFK(k=3).fit(table, model).explain(lisa).to_text())
+    If you earned $30K more, the decision would be Accept.
+    >>> as_published = cv.CFK(k=3, search=cv.protect.GraspSearch(alpha=1, iterations=1), reward="none")
+    >>> print(as_published.fit(table, model).explain(lisa).to_text())
     If you were 3-6 years older, lived in Antwerp and earned $10K more, the decision would be Accept.
       It holds for 50% of the combinations of these values.
     """
@@ -271,6 +275,8 @@ class CFK(Savable, RegionProtector):
         """Instances the contract tests run on."""
         return [
             cls(k=3),
+            cls(k=3, reward="none"),
+            cls(k=3, reward="plausibility", n_counterfactuals=2, immutable=["city"], monotone={"age": "up"}),
             cls(k=3, l=2, sensitive="ill"),
             cls(k=3, grouping="mondrian"),
             cls(k=3, search="exact"),

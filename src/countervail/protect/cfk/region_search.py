@@ -11,7 +11,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from countervail.core.arrays import Bools, Codes, Floats, Matrix, distinct_rows
+from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
+from countervail.core.constraints import Constraints
 from countervail.core.encode import require_numbers
 from countervail.core.errors import check_count
 from countervail.core.region import Region
@@ -20,6 +21,7 @@ from countervail.explain.answering import Aim, Answers, Queries
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.project import OwnedRegions, RankedOwners, way_left
+from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers
 from countervail.protect.cfk.moves.sets import PROJECTED, AskedModel
 from countervail.protect.cfk.space import Boxes, Space
@@ -82,17 +84,26 @@ class RegionSearch(BaseEstimator, ABC):
 
     def _moved(self, asked: Queries) -> Answers:
         """What must move towards the nearest neighbour's region, or the next one's where that is not enough."""
-        s, tried = self.settings_, max(self.tried, self.settings_.neighbours)
-        owned, ranks = OwnedRegions(self), self.explainer_.nearest(asked.frame, tried)
-        allowed = Allowed(self.constraints_ if asked.constraints is None else asked.constraints)
+        n, owned = self.settings_.n, OwnedRegions(self)
+        limits = self.constraints_ if asked.constraints is None else asked.constraints
+        found = self._found(asked, owned, limits, n)
+        answers, behind = Answers.nothing(np.repeat(asked.x, n, axis=0)), found.behind[found.behind >= 0]
+        if len(behind):
+            regions = owned.regions(behind)
+            answers = moved_answers(answers, found, self.decision_, asked.encoder, regions, _PASSED_OVER)
+
+        def served(constraints: Constraints, at: Ints) -> Bools:
+            return self._found(asked.only(at), owned, constraints, 1).behind >= 0
+
+        return advised(answers, n, limits, served)
+
+    def _found(self, asked: Queries, owned: OwnedRegions, constraints: Constraints, n: int) -> MovesFound:
+        tried = max(self.tried, self.settings_.neighbours)
+        allowed, ranks = Allowed(constraints), self.explainer_.nearest(asked.frame, tried)
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
-        search = MoveSearch(model, PROJECTED[s.reward], way_left, self.cell_budget, tried)
+        search = MoveSearch(model, PROJECTED[self.settings_.reward], way_left, self.cell_budget, tried)
         source = partial(RankedOwners, owned, allowed, asked.encoder, asked.x, ranks)
-        found = MovesFound.side_by_side(search.find(asked.x, source, s.n))
-        nothing, behind = Answers.nothing(np.repeat(asked.x, s.n, axis=0)), found.behind[found.behind >= 0]
-        if not len(behind):
-            return nothing
-        return moved_answers(nothing, found, self.decision_, asked.encoder, owned.regions(behind), _PASSED_OVER)
+        return MovesFound.side_by_side(search.find(asked.x, source, n))
 
     def _nearest(self, asked: Queries) -> Answers:
         """Solve for the nearest neighbour of each query, then for the next one where no region was found."""

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Ints, Matrix
+from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter, check_count
 from countervail.core.files.json_data import need, places
@@ -30,6 +31,7 @@ from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
+from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
@@ -107,10 +109,10 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def _settle_moves(self) -> None:
         """What the sealed table offers, and what public constraints allow of it."""
+        self.constraints_ = self.settings_.constraints(self.encoder_)
         self.reach_: Reachable | None = None
         if self.settings_.reward != "none" and len(self.candidates_.group):
-            allowed = Allowed(self.settings_.constraints(self.encoder_))
-            self.reach_ = Reachable(self._offers(), allowed, self.settings_.min_pureness)
+            self.reach_ = self._within(self.constraints_, self._offers())
             self.nearness_ = PoolNearness(self.reach_.offers)
 
     def _offers(self) -> Offers:
@@ -131,20 +133,31 @@ class GroupSearch(WithoutRows, BaseEstimator):
     def _moved(self, asked: Queries) -> Answers:
         """The fewest moves towards a near candidate, several answers to each query if several are wanted."""
         n, nothing = self.settings_.n, Answers.nothing(np.repeat(asked.x, self.settings_.n, axis=0))
-        reach = self.reach_
-        if reach is None:
+        reach_ = self.reach_
+        if reach_ is None:
             return nothing
-        if asked.constraints is not None:
-            reach = Reachable(reach.offers, Allowed(asked.constraints), reach.least)
+        limits = self.constraints_ if asked.constraints is None else asked.constraints
+        reach = reach_ if limits is self.constraints_ else self._within(limits, reach_.offers)
+        found = self._found(asked, reach, n)
+        groups = self.candidates_.group[found.behind[found.behind >= 0]]
+        answers = moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])
+
+        def served(constraints: Constraints, at: Ints) -> Bools:
+            return self._found(asked.only(at), self._within(constraints, reach_.offers), 1).behind >= 0
+
+        return advised(answers, n, limits, served)
+
+    def _within(self, constraints: Constraints, offers: Offers) -> Reachable:
+        return Reachable(offers, Allowed(constraints), self.settings_.min_pureness)
+
+    def _found(self, asked: Queries, reach: Reachable, n: int) -> MovesFound:
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
         search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
             x = asked.x[a : a + step]
             parts.append(search.find(x, partial(Askers, reach, asked.encoder, x), n))
-        found = MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
-        groups = self.candidates_.group[found.behind[found.behind >= 0]]
-        return moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])
+        return MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which coded rows get the desired decision."""
