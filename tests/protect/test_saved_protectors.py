@@ -149,6 +149,10 @@ def stored(tmp_path_factory):
         (lambda d: {**d, "search": {**d["search"], "pureness": []}}, "is damaged"),
         (lambda d: {**d, "search": {**d["search"], "table": {}}}, "is damaged"),
         (lambda d: {k: v for k, v in d.items() if k != "search"}, "is damaged"),
+        (lambda d: {**d, "parameters": {**d["parameters"], "k": 1000}}, "is damaged"),
+        (lambda d: {**d, "parameters": {**d["parameters"], "k": -5}}, "is damaged"),
+        (lambda d: {**d, "parameters": {**d["parameters"], "k": None}}, "is damaged"),
+        (lambda d: {**d, "parameters": {**d["parameters"], "l": 9, "sensitive": "ill"}}, "is damaged"),
     ],
 )
 def test_a_damaged_file_is_said_in_one_line(stored, tmp_path, change, message):
@@ -158,3 +162,40 @@ def test_a_damaged_file_is_said_in_one_line(stored, tmp_path, change, message):
     with pytest.raises(cv.SchemaError, match=message) as caught:
         cv.load_protector(path, small_model)
     assert "bad.json" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_no_file_is_said(tmp_path):
+    with pytest.raises(cv.DataNotFoundError, match=r"no file 'nothing\.json'"):
+        cv.load_protector(tmp_path / "nothing.json")
+    with pytest.raises(cv.DataNotFoundError):
+        cv.load_protector(tmp_path)
+
+
+def test_a_table_with_dates_is_saved(tmp_path):
+    rng = np.random.default_rng(0)
+    born = pd.to_datetime("1970-01-01") + pd.to_timedelta(rng.integers(0, 9, 60) * 365, "D")
+    frame = pd.DataFrame({"born": born, "ill": rng.choice(["x", "y"], 60)})
+    table = cv.Table.from_frame(frame, quasi_identifiers=["born"])
+    made = cv.Mondrian(k=4).fit(table)
+    made.save(tmp_path / "dates.json")
+    again = cv.load_protector(tmp_path / "dates.json")
+    fresh = cv.Table.from_frame(frame.iloc[::-1].reset_index(drop=True), quasi_identifiers=["born"])
+    a, b = (p.protect(fresh).to_text_frame().astype(str) for p in (made, again))
+    assert sorted(map(tuple, a.to_numpy().tolist())) == sorted(map(tuple, b.to_numpy().tolist()))
+
+
+def test_a_suppressed_row_does_not_reach_the_file(tmp_path):
+    """Neither a text among numbers nor a missing label of somebody who is left out."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": [*rng.integers(20, 24, 40), 99], "pay": range(41), "ok": [0, 1] * 20 + [1]})
+    files = []
+    for pay, label in ((7, 1), ("a lot", 1), (7, None)):
+        odd = frame.astype({"pay": object, "ok": object})
+        odd.loc[40, ["pay", "ok"]] = [pay, label]
+        odd = odd.infer_objects()
+        table = cv.Table.from_frame(odd, target="ok", favourable=1, quasi_identifiers=["age"])
+        made = cv.Mondrian(k=4, suppress=0.1, random_state=0).fit(table)
+        assert made.suppressed_ == 1
+        made.save(tmp_path / "table.json")
+        files.append(((tmp_path / "table.json").read_text(), made.protect().to_json()))
+    assert files[0] == files[1] == files[2]

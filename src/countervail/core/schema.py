@@ -242,6 +242,11 @@ class Schema:
         """What may be said of the table beside these rows of it: identifiers are not even named."""
         return self.kept_for(frame).without_identifiers()
 
+    def with_inferred(self, names: Iterable[str]) -> Self:
+        """The same schema where the types of these columns were read off rows."""
+        marked = set(names)
+        return replace(self, columns=tuple(replace(c, inferred=c.name in marked) for c in self.columns))
+
     def with_column(self, name: str, **changes: Any) -> Self:
         """The same schema with fields of one column changed."""
         old = self[name]

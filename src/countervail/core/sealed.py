@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,7 @@ from countervail.core.canonical import canonical_series, canonical_value, code_v
 from countervail.core.files.json_data import is_scalar, need, places
 from countervail.core.region import Regions
 from countervail.core.release import regions_from_json, regions_to_json, without_traces
-from countervail.core.schema import Schema
+from countervail.core.schema import Schema, infer_type
 from countervail.core.table import Table
 
 _TIMES = {"time": pd.Timestamp, "span": pd.Timedelta}
@@ -66,7 +66,7 @@ class SealedTable:
         groups = place[groups]
         order = np.argsort(groups * (int(content.max(initial=0)) + 1) + content, kind="stable")
         clean = clean.iloc[order].reset_index(drop=True)
-        shown = schema.beside(clean).typed_by(clean)
+        shown = spell_favourable(schema.beside(clean).typed_by(clean))
         return cls(shown, clear[np.argsort(place)], groups[order], clean), place
 
     def __len__(self) -> int:
@@ -84,9 +84,7 @@ class SealedTable:
         """All that it holds, as plain JSON data."""
         return {
             "schema": self.schema.to_dict(),
-            "regions": [
-                {**axis, "cells": _mapped(axis["cells"], value_to_json)} for axis in regions_to_json(self.regions)
-            ],
+            "regions": named_regions(self.regions),
             "groups": self.groups.tolist(),
             "others": {str(n): column_to_json(self.others[n]) for n in self.others.columns},
         }
@@ -94,9 +92,8 @@ class SealedTable:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The inverse of :meth:`to_dict`; to be called inside `whole_json`."""
-        axes = [{**axis, "cells": _mapped(axis["cells"], value_from_json)} for axis in data["regions"]]
         schema = Schema.from_dict(data["schema"])
-        regions = regions_from_json(axes).canonical(schema)
+        regions = read_regions(data["regions"]).canonical(schema)
         groups = places(data["groups"], len(regions))
         others = pd.DataFrame({n: column_from_json(c) for n, c in data["others"].items()}, copy=False)
         if not len(others.columns):
@@ -109,17 +106,31 @@ def canonical_table(table: Table) -> Table:
     """The table in canonical form, without identifiers: one spelling per value, numbers as floats, categories by
     declaration or content. What follows from it does not depend on how the table was stored.
     """
-    data = {}
+    data: dict[str, pd.Series] = {}
     for column in table.schema.without_identifiers():
         values = table.frame[column.name]
         if column.type == "numeric":
             data[column.name] = pd.Series(values.to_numpy(dtype=float, na_value=np.nan) + 0.0)
             continue
         clean = canonical_series(values, column.values).reset_index(drop=True)
-        if isinstance(clean.dtype, pd.CategoricalDtype) and column.values is not None:
-            clean = clean.astype(pd.CategoricalDtype(list(column.values), ordered=clean.dtype.ordered))
+        if isinstance(clean.dtype, pd.CategoricalDtype):
+            known = list(clean.dtype.categories) if column.values is None else list(column.values)
+            clean = clean.astype(pd.CategoricalDtype(known, ordered=column.type == "ordinal"))
         data[column.name] = clean
-    return table.with_frame(pd.DataFrame(data, copy=False), table.schema.without_identifiers())
+    schema = spell_favourable(table.schema.without_identifiers())
+    if schema.target is not None and schema[schema.target].inferred:
+        labels = typed_column(code_values(data[schema.target])[1])
+        target = replace(schema[schema.target], type=infer_type(labels), levels=None)
+        schema = replace(schema, columns=tuple(target if c.name == target.name else c for c in schema))
+    return table.with_frame(pd.DataFrame(data, copy=False), schema)
+
+
+def spell_favourable(schema: Schema) -> Schema:
+    """The favourable labels in their one spelling, or in that of their declaration."""
+    declared = schema[schema.target].public if schema.target is not None else None
+    known = {canonical_value(v): v for v in declared or ()}
+    labels = tuple(known.get(canonical_value(v), canonical_value(v)) for v in schema.favourable)
+    return replace(schema, favourable=labels)
 
 
 def digest_of(data: Any) -> str:
@@ -164,6 +175,16 @@ def value_from_json(data: Any) -> Any:
         return canonical_value(_TIMES[name](text))
     need(is_scalar(data))
     return canonical_value(data)
+
+
+def named_regions(regions: Regions) -> list[dict[str, Any]]:
+    """Regions as plain JSON data, with times under their name."""
+    return [{**axis, "cells": _mapped(axis["cells"], value_to_json)} for axis in regions_to_json(regions)]
+
+
+def read_regions(data: list[dict[str, Any]]) -> Regions:
+    """The inverse of :func:`named_regions`."""
+    return regions_from_json([{**axis, "cells": _mapped(axis["cells"], value_from_json)} for axis in data])
 
 
 def _mapped(cells: Any, change: Callable[[Any], Any]) -> Any:

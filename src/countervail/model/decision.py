@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from countervail.core.canonical import canonical_value
 from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.schema import Schema
 from countervail.core.table import Table
@@ -214,8 +215,8 @@ def _unique(answers: Any) -> tuple[list[Any], Codes]:
 
 
 def _key(value: Any) -> Any:
-    # True, 1 and 1.0 hash alike in Python, which is what models mean by them too.
-    return value.item() if isinstance(value, np.generic) else value
+    # True, 1 and 1.0 hash alike in Python, which is what models mean by them too; letters may come in two pieces.
+    return canonical_value(value)
 
 
 def _sorted(values: list[Any]) -> list[Any]:

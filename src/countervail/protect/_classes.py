@@ -15,10 +15,10 @@ from countervail.core.arrays import Ints, distinct_rows
 from countervail.core.cells import cell_text
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.region import Regions, Values
-from countervail.core.release import Release, provenance
+from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
-from countervail.core.sealed import SealedTable
+from countervail.core.sealed import SealedTable, spell_favourable
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.ledger.ledger import Ledger
 from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, verify_unchanged
@@ -58,7 +58,9 @@ class ClassProtector(WithoutRows, TableProtector):
         given = begin_fit(self)
         classes = self._learn(table)
         kept = np.flatnonzero(classes.of >= 0)
-        self.schema_ = table.schema.kept_for(table.frame.iloc[kept])
+        rows = table.frame.iloc[kept]
+        others = without_traces(rows.drop(columns=table.schema.names("identifier", "quasi")), table.schema)
+        self.schema_ = spell_favourable(table.schema.kept_for(rows).typed_by(others))
         self.release_ = self._publish(table.frame, classes)
         ledger: Ledger | None = getattr(self, "ledger", None)
         self.partition_ = b""

@@ -6,8 +6,8 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-from countervail.core.errors import SchemaError
-from countervail.core.files.json_data import json_object, need, whole_json
+from countervail.core.errors import DataNotFoundError, SchemaError
+from countervail.core.files.json_data import is_count, json_object, need, whole_json
 from countervail.core.hierarchy import Hierarchy
 from countervail.protect._fitted import freeze
 from countervail.protect.cfk.cfk import CFK
@@ -34,6 +34,8 @@ def load_protector(path: str | Path, model: Any = None) -> Any:
     KCommonality(k=2)
     """
     path, owner = Path(path), "load_protector"
+    if not path.is_file():
+        raise DataNotFoundError(f"There is no file '{path.name}' for {owner} to read. Give what {_WRITER} wrote.")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -50,6 +52,7 @@ def load_protector(path: str | Path, model: Any = None) -> Any:
         kind = _KINDS[data["protector"]]
         given = {n: parameter_from_json(v) for n, v in data["parameters"].items()}
         need(set(given) <= set(inspect.signature(kind).parameters))
+        need(given.get("random_state") is None or is_count(given["random_state"]))
         made = kind(**given)
         made._restore(data, model)
         made.fitted_as_ = freeze(made)

@@ -16,8 +16,12 @@ from sklearn.base import BaseEstimator
 
 from countervail.core.errors import SchemaError
 from countervail.core.files.frames import write_text
+from countervail.core.files.json_data import is_count, need, texts
+from countervail.core.guarantee import Guarantee
 from countervail.core.hierarchy import Hierarchy
-from countervail.core.release import package_version
+from countervail.core.release import Release, package_version
+from countervail.core.sealed import SealedTable
+from countervail.core.stats import plain_value
 from countervail.protect._fitted import WithoutRows, verify_unchanged
 
 FORMAT = 1
@@ -54,6 +58,38 @@ class Savable(WithoutRows):
     @abstractmethod
     def _restore(self, data: dict[str, Any], model: Any) -> None:
         """Be as after fit; called inside `whole_json`."""
+
+
+def release_to_json(release: Release) -> dict[str, Any]:
+    """A release in order of content as plain JSON data; its promise follows from the parameters."""
+    sealed = SealedTable(release.schema, release.regions, release.groups, release.others)
+    return {
+        "sealed": sealed.to_dict(),
+        "provenance": plain_value(release.provenance),
+        "caveats": list(release.caveats),
+        "suppressed": int(release.suppressed),
+        "words": {name: dict(words) for name, words in release.words.items()},
+    }
+
+
+def release_from_json(data: dict[str, Any], promise: Guarantee) -> Release:
+    """The inverse of :func:`release_to_json`, if the promise holds of it; to be called inside `whole_json`."""
+    sealed = SealedTable.from_dict(data["sealed"])
+    need(is_count(data["suppressed"]) and isinstance(data["provenance"], dict))
+    words = {name: dict(zip(given, texts(list(given.values())))) for name, given in data["words"].items()}
+    release = Release(
+        sealed.regions,
+        sealed.groups,
+        sealed.others,
+        sealed.schema,
+        promise,
+        data["provenance"],
+        texts(data["caveats"]),
+        data["suppressed"],
+        words,
+    )
+    need(promise.recount(release) is None)
+    return release
 
 
 def parameters_to_json(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Tables that grow: what is promised when people join, leave and change, and what never reaches an answer."""
 
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -367,7 +368,9 @@ def test_groups_of_earlier_formats_are_refused():
         Roster.from_json(json.dumps({"kind": "release"}))
 
 
-@pytest.mark.parametrize("name", ["k", "version", "table", "identifiers", "key", "people", "group", "members"])
+@pytest.mark.parametrize(
+    "name", ["k", "version", "table", "identifiers", "key", "people", "group", "there", "merged", "members"]
+)
 def test_a_roster_that_lacks_a_part_is_refused(stored, name):
     with pytest.raises(cv.SchemaError, match=r"given to Roster\.from_json is damaged"):
         Roster.from_json(json.dumps({k: v for k, v in stored.items() if k != name}))
@@ -383,6 +386,9 @@ def test_a_roster_that_lacks_a_part_is_refused(stored, name):
         lambda s: {"people": ["-1", *s["people"][1:]]},
         lambda s: {"people": ["Xanthippe", *s["people"][1:]]},
         lambda s: {"members": s["members"][1:]},
+        lambda s: {"there": [1] * len(s["group"])},
+        lambda s: {"merged": ["many", None, None]},
+        lambda s: {"merged": [None]},
         lambda s: {"k": "many"},
         lambda s: {"key": "short"},
         lambda s: {"table": 3},
@@ -422,3 +428,109 @@ def test_two_groupings_of_the_same_people_intersect_unless_the_roster_is_kept():
     attack = cv.attack.Intersection(n_targets=None)
     assert attack.between(first, careful, kept, queries).set_sizes.min() >= 8
     assert attack.between(first, careless, kept, queries).set_sizes.min() < 8
+
+
+# ---------------------------------------------------------------- what a reviewer broke
+
+
+def declared(frame, cities):
+    roles = {"identifiers": ["id"], "quasi_identifiers": ["age", "city"], "sensitive": ["ill"]}
+    return cv.Table.from_frame(frame, target="ok", favourable="yes", domains={"city": cities}, **roles)
+
+
+def test_a_domain_that_was_declared_otherwise_is_refused():
+    """Newcomers in a city that the first declaration did not have were sealed as people of another one."""
+    kept = declared(people(0), ["a", "b"])
+    roster = cv.CFK(k=4).fit(kept, model).roster_
+    fresh = people(9, 8, start=100).assign(city="c")
+    wider = declared(joined(people(0), fresh), ["a", "b", "c"])
+    with pytest.raises(cv.SchemaError, match="declared domain of column 'city' is another one"):
+        cv.CFK(k=4, previous=roster).fit(wider, model)
+
+
+def test_l_and_t_are_not_promised_over_groups_that_were_not_merged_for_them():
+    one, kept = fit(people(0))
+    for asked in ({"l": 2}, {"t": 0.5}):
+        with pytest.raises(ValueError, match="'previous' parameter of CFK must be formed with the same l, t"):
+            fit(people(0), one.roster_, sensitive="ill", **asked)
+    two, again = fit(people(0), l=2, sensitive="ill")
+    three, last = fit(people(0), two.roster_, l=2, sensitive="ill")
+    assert three.search_.sealed_.digest == two.search_.sealed_.digest
+    assert len(kept) == len(again) == len(last)
+
+
+def test_the_model_is_not_asked_about_somebody_who_waits():
+    asked = []
+
+    def listening(frame):
+        asked.append(frame.astype(str))
+        return model(frame)
+
+    frame = people(7, 60)
+    kept = table(frame)
+    roster = cv.CFK(k=4).fit(kept, listening).roster_
+    newcomer = frame.iloc[[0]].assign(id="newcomer", ill="aaa-secret", pay=-77)
+    grown = table(joined(frame, newcomer))
+    asked.clear()
+    cv.CFK(k=4, previous=roster).fit(grown, listening)
+    assert asked and not any("aaa-secret" in f.to_numpy() or "-77.0" in f.to_numpy() for f in asked)
+
+
+def test_a_roster_is_taken_with_the_parameters_of_its_fit():
+    one, kept = fit(people(7, 60))
+    two, later = fit(people(7, 60).iloc[3:], one.roster_)
+    two.previous = None
+    with pytest.raises(cv.SchemaError, match="have changed since fit"):
+        _ = two.roster_
+    assert len(kept) > len(later)
+
+
+def test_recoded_identifiers_are_noticed_when_no_group_is_left():
+    frame = people(7, 40)
+    one, kept = fit(frame)
+    two, later = fit(frame.assign(pay=frame["pay"] + 1).pipe(lambda f: joined(f, people(9, 8, start=100))), one.roster_)
+    recoded = joined(frame, people(9, 8, start=100)).assign(id=[f"q{i}" for i in range(48)])
+    with pytest.raises(cv.SchemaError, match="Fewer than half of the people of the table before"):
+        fit(recoded, two.roster_)
+    assert len(kept) < len(later)
+
+
+def test_without_any_group_left_there_is_nothing_to_fit():
+    frame = people(7, 40)
+    one, kept = fit(frame)
+    with pytest.raises(cv.SchemaError, match="nobody to answer from"):
+        fit(frame.assign(pay=frame["pay"] + 1), one.roster_)
+    assert len(kept) == 40
+
+
+def test_newcomers_may_have_holes_where_nobody_had_any():
+    frame = people(7, 40)
+    roles = {"identifiers": ["id"], "quasi_identifiers": ["age", "level"]}
+
+    def made(f):
+        return cv.Table.from_frame(f, target="ok", favourable="yes", **roles)
+
+    kept = made(frame)
+    roster = cv.CFK(k=4).fit(kept, model).roster_
+    fresh = people(9, 8, start=100)
+    fresh.loc[:3, "level"] = None
+    grown = made(joined(frame, fresh))
+    two = cv.CFK(k=4, previous=roster).fit(grown, model)
+    assert (two.search_.row_group_[40:] >= 0).all()
+
+
+def test_a_pickle_holds_neither_roster_nor_explainer():
+    frame = people(7, 40)
+    one, kept = fit(frame)
+    explainer = cv.NICE(justified=False).fit(kept, model)
+    two, later = fit(frame, one.roster_, explainer=explainer)
+    text = pickle.dumps(two)
+    assert not any(f"p{i}".encode() in text for i in range(10, 40))
+    again = pickle.loads(text)
+    assert again.previous is None and again.explainer is None
+    asked = people(3, 5).drop(columns=["id", "ok"])
+    assert again.explain(asked).to_text() == two.explain(asked).to_text()
+    two.k = 3
+    with pytest.raises(cv.SchemaError, match="have changed since fit"):
+        pickle.loads(pickle.dumps(two)).explain(asked)
+    assert len(later) == 40

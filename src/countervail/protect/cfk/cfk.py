@@ -16,17 +16,18 @@ from countervail.core.constraints import CONSTRAINTS, asked_for
 from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
-from countervail.core.files.json_data import need, texts
+from countervail.core.files.json_data import is_count, need, texts
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.protocols import Progress
 from countervail.core.region import Region
 from countervail.core.release import provenance, without_traces
+from countervail.core.sealed import spell_favourable
 from countervail.core.table import Rows, Table
 from countervail.explain.answering import Aim, Answers, Find, Queries, constrained, explanations
 from countervail.explain.base import Explainer, check_table
 from countervail.explain.nice import REWARDS, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, verify_unchanged
+from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, freeze, live_table, verify_unchanged
 from countervail.protect._recorded import partition_digest
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.cfk.base import FittedSearch, SearchSettings
@@ -58,7 +59,8 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         check_table(table, self._owner)
         table.schema.require_quasi(self._owner)
         self.search_ = self._search(table, model)
-        self.origin_, self.identifiers_ = table.schema.declared().digest(), tuple(table.schema.names("identifier"))
+        self.origin_ = spell_favourable(table.schema).declared().digest()
+        self.identifiers_ = tuple(table.schema.names("identifier"))
         self._remember(table)
         self.fitted_as_ = finish_fit(self, given)
         return self
@@ -314,15 +316,18 @@ class CFK(Savable, RegionProtector):
         search = getattr(self, "search_", None)
         if not isinstance(search, GroupSearch):
             raise AttributeError("There is no roster before fit, and none at all unless search='groups'.")
+        verify_unchanged(self)
         return search.roster(self.previous)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All that answers need; the roster that was given is not part of it."""
+        """All that answers need; the roster and the explainer that were given are not part of it."""
         state: dict[str, Any] = super().__getstate__()
-        if state.get("previous") is None or "fitted_as_" not in state:
+        if "fitted_as_" not in state or not self._in_groups or (self.previous is None and self.explainer is None):
             return state
-        as_given = tuple((n, repr(None) if n == "previous" else v) for n, v in state["fitted_as_"])
-        return {**state, "previous": None, "fitted_as_": as_given}
+        bare = object.__new__(type(self))
+        bare.__dict__ = {**state, "previous": None, "explainer": None}
+        as_given = freeze(bare) if freeze(self) == self.fitted_as_ else ()  # a changed one stays a changed one
+        return {**bare.__dict__, "fitted_as_": as_given}
 
     @property
     def _several(self) -> int:
@@ -346,7 +351,7 @@ class CFK(Savable, RegionProtector):
         if model is None:
             raise bad_parameter("load_protector", "model", "the model that it was fitted with", None)
         self._check_parameters()
-        need(self._in_groups and isinstance(data["schema"], str))
+        need(is_count(self.k, 2) and self._in_groups and isinstance(data["schema"], str))
         fresh = GroupSearch() if isinstance(self.search, str) else clone(self.search)
         self.search_ = fresh.restored(self._settings(), data["search"], model)
         self.origin_, self.identifiers_ = data["schema"], texts(data["identifiers"])
@@ -414,6 +419,10 @@ class CFK(Savable, RegionProtector):
             raise bad_parameter("CFK", "previous", must, type(self.previous).__name__)
         if self.previous is not None and self.previous.k < self.k:
             raise bad_parameter("CFK", "previous", f"formed with a k of at least {self.k}", self.previous.k)
+        asked = (self.l, self.t, self.sensitive)
+        if self.previous is not None and (self.l, self.t) != (None, None) and self.previous.merged != asked:
+            must = "formed with the same l, t and sensitive: groups are merged for them when they are formed"
+            raise bad_parameter("CFK", "previous", must, self.previous.merged)
         if not 0 <= self.min_pureness <= 1:
             raise bad_parameter("CFK", "min_pureness", "between 0 and 1", self.min_pureness)
         check_count("CFK", "neighbours", self.neighbours)

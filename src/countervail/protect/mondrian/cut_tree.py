@@ -12,9 +12,9 @@ import pandas as pd
 
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError
-from countervail.core.files.json_data import is_count, is_scalar, json_object, need, whole_json
+from countervail.core.files.json_data import is_count, json_object, need, whole_json
 from countervail.core.region import Regions
-from countervail.core.release import regions_from_json, regions_to_json
+from countervail.core.sealed import named_regions, read_regions, value_from_json, value_to_json
 from countervail.protect._classes import Classes
 from countervail.protect.mondrian.columns import ORDERED, Quasi, part_remarks, place_values, stacked
 from countervail.protect.mondrian.constraints import Bytes, Floats, Ints, Longs, kernel
@@ -67,7 +67,7 @@ class TreeColumn:
         return {
             "name": self.name,
             "cuts": None if self.cuts is None else self.cuts.tolist(),
-            "values": None if self.values is None else list(self.values),
+            "values": None if self.values is None else [value_to_json(v) for v in self.values],
             "missing": self.missing,
             "above": None if self.above is None else self.above.tolist(),
         }
@@ -80,14 +80,14 @@ class TreeColumn:
         read = cls(
             data["name"],
             None if cuts is None else np.array(cuts, dtype=float),
-            None if values is None else tuple(values),
+            None if values is None else tuple(map(value_from_json, values)),
             missing,
             None if above is None else np.array(above, np.int32),
         )
         need(read.cuts is None or (read.cuts.ndim == 1 and not (np.diff(read.cuts) <= 0).any()))
         need(read.cuts is None or not np.isnan(read.cuts).any())
         known = read.values or ()
-        need(all(map(is_scalar, known)) and len(set(known)) == len(known))
+        need(len(set(known)) == len(known))
         need(read.cuts is not None or (read.values is not None and (None in known) >= missing))
         need(read.above is None or (read.above.ndim == 2 and len(read.above) == len(known)))
         return read
@@ -156,7 +156,11 @@ class CutTree:
     def to_json(self) -> str:
         """The tree as JSON."""
         branches = [
-            {"value": b.value, "first": b.first, "nodes": {n: a.tolist() for n, a in b.nodes._asdict().items()}}
+            {
+                "value": value_to_json(b.value),
+                "first": b.first,
+                "nodes": {n: a.tolist() for n, a in b.nodes._asdict().items()},
+            }
             for b in self.branches
         ]
         data = {
@@ -165,7 +169,7 @@ class CutTree:
             "by": self.by,
             "axes": [a.to_dict() for a in self.axes],
             "branches": branches,
-            "regions": regions_to_json(self.regions),
+            "regions": named_regions(self.regions),
         }
         return json.dumps(data)
 
@@ -180,11 +184,11 @@ class CutTree:
             need(data["by"] is None or isinstance(data["by"], str))
             axes = tuple(TreeColumn.from_dict(a) for a in data["axes"])
             need(0 < len(axes) == len({a.name for a in axes}))
-            regions = regions_from_json(data["regions"])
+            regions = read_regions(data["regions"])
             branches = []
             for b in data["branches"]:
-                need(is_scalar(b["value"]) and is_count(b["first"]))
-                branches.append(Branch(b["value"], b["first"], _tree(b["nodes"])))
+                need(is_count(b["first"]))
+                branches.append(Branch(value_from_json(b["value"]), b["first"], _tree(b["nodes"])))
                 _check_walk(branches[-1].nodes, axes, len(regions) - b["first"])
             return cls(axes, tuple(branches), regions, data["by"])
 

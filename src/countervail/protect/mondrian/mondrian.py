@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.errors import bad_parameter
-from countervail.core.files.json_data import need
+from countervail.core.files.json_data import texts
 from countervail.core.guarantee import Guarantee
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import LeaveOneOut
@@ -40,7 +40,7 @@ from countervail.protect.mondrian.grow import cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.without_one import without_each
-from countervail.protect.saved import Savable, parameters_to_json
+from countervail.protect.saved import Savable, parameters_to_json, release_from_json, release_to_json
 
 BY_LOT = (
     "Equal rows were shared out between classes by lot. Do not publish another fit of the same people: two lots "
@@ -254,8 +254,9 @@ class Mondrian(Savable, ClassProtector):
         parameters = {**self.get_params(deep=False), "hierarchies": self.hierarchies_ or None}
         return {
             "parameters": parameters_to_json(parameters),
-            "release": json.loads(self.release_.to_json()),
+            "release": release_to_json(self.release_),
             "schema": self.schema_.to_dict(),
+            "inferred": [c.name for c in self.schema_ if c.inferred],
             "tree": json.loads(self.tree_.to_json()),
             "words": self.words_,
         }
@@ -263,12 +264,11 @@ class Mondrian(Savable, ClassProtector):
     def _restore(self, data: dict[str, Any], model: Any) -> None:
         given = self.hierarchies if isinstance(self.hierarchies, Mapping) else {}
         self.hierarchies_ = {n: h for n, h in given.items() if isinstance(h, Hierarchy)}
-        self.release_ = Release.from_json(json.dumps(data["release"]))
-        self.schema_ = Schema.from_dict(data["schema"])
+        self.schema_ = Schema.from_dict(data["schema"]).with_inferred(texts(data["inferred"]))
         self.tree_ = CutTree.from_json(json.dumps(data["tree"]))
         self.words_ = {n: dict(words) for n, words in data["words"].items()}
+        self.release_ = release_from_json(data["release"], self.guarantee())
         self.regions_, self.by_, self.partition_ = self.release_.regions, self.tree_.by, b""
-        need(self.release_.guarantee == self.guarantee())
 
     def _remarks(self, rows: int) -> tuple[str, ...]:
         remarks = list(part_remarks(self.by_))

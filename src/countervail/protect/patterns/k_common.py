@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -10,18 +9,19 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
-from countervail.core.files.json_data import need
+from countervail.core.files.json_data import texts
 from countervail.core.guarantee import KCommonality
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
+from countervail.core.sealed import spell_favourable
 from countervail.core.table import Rows, Table
 from countervail.protect._classes import SEEDED, canonical_release, checked
 from countervail.protect._fitted import begin_fit, finish_fit, live_table, verify_unchanged
 from countervail.protect.base import TableProtector
 from countervail.protect.mondrian.columns import content_order
 from countervail.protect.patterns.compose import Objects, choose, compose
-from countervail.protect.saved import Savable
+from countervail.protect.saved import Savable, release_from_json, release_to_json
 from countervail.rules.induce import Inducer, cap_unions
 from countervail.rules.inputs import build_value_table
 
@@ -97,7 +97,7 @@ class KCommonPatterns(Savable, TableProtector):
         given = begin_fit(self)
         self._check_parameters(table)
         self._learn(table)
-        self.schema_ = table.schema.kept_for({})
+        self.schema_ = spell_favourable(table.schema.kept_for({}))
         self.release_ = self._published()
         self._remember(table)
         self.fitted_as_ = finish_fit(self, given)
@@ -119,13 +119,17 @@ class KCommonPatterns(Savable, TableProtector):
         return [cls(k=3), cls(k=3, objects="min", spread=True), cls(k=5, spread=True)]
 
     def _saved(self) -> dict[str, Any]:
-        return {"release": json.loads(self.release_.to_json()), "schema": self.schema_.to_dict()}
+        inferred = [c.name for c in self.schema_ if c.inferred]
+        return {
+            "release": release_to_json(self.release_),
+            "schema": self.schema_.to_dict(),
+            "inferred": inferred,
+        }
 
     def _restore(self, data: dict[str, Any], model: Any) -> None:
-        self.release_ = Release.from_json(json.dumps(data["release"]))
-        self.schema_ = Schema.from_dict(data["schema"])
+        self.release_ = release_from_json(data["release"], self.guarantee())
+        self.schema_ = Schema.from_dict(data["schema"]).with_inferred(texts(data["inferred"]))
         self.patterns_, self.deleted_ = self.release_.regions, self.release_.suppressed
-        need(self.release_.guarantee == self.guarantee())
 
     def _learn(self, table: Table) -> None:
         target = str(table.schema.target)
@@ -146,6 +150,7 @@ class KCommonPatterns(Savable, TableProtector):
             )
         kept = [c for c in choices if c is not None]
         self.patterns_ = compose(values, self.rules_, kept, self.spread, target).pruned()
+        self.rules_ = self.rules_.publishable()
         self.remarks_ = _remarks(len(values.classes), self.deleted_, cap)
 
     def _published(self) -> Release:

@@ -25,7 +25,7 @@ from countervail.model.decision import Decision
 from countervail.protect._fitted import WithoutRows
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.groups.candidates import Candidates, Members
-from countervail.protect.cfk.groups.group_table import GroupTable, measure_reach
+from countervail.protect.cfk.groups.group_table import GroupTable, labels_of, made_up, measure_reach
 from countervail.protect.cfk.groups.grouping import boxes_of, dense, form_groups, merge
 from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.cfk.moves.allowed import Allowed
@@ -58,16 +58,21 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
         Nothing but this sees the table, and nothing of it stays but `sealed_` and what the model says of its groups.
         """
-        self.settings_, owner = replace(settings, previous=None), settings.owner
+        owner, previous = settings.owner, settings.previous
         check_count("GroupSearch", "cell_budget", self.cell_budget)
-        self._check_explainer()
+        self._check_explainer(settings)
+        self.settings_ = replace(settings, previous=None, explainer=None)
         require_numbers(table.features, table.schema, owner, "table")
         clean = canonical_table(table)
-        Decision(model, clean, owner, ask_rows=False)  # a model of other columns is refused before the work begins
-        if settings.previous is None:
+        # A model of other columns is refused before the work begins; nobody who waits is asked about.
+        if previous is None:
+            Decision.unseen(
+                model, clean.schema, labels_of(clean), made_up(Encoder.fit(clean), dict(clean.frame)), owner
+            )
             self.sealed_, group = self._sealed(clean)
         else:
-            self.sealed_, group = self._grown(table, clean, settings.previous)
+            Decision.unseen(model, previous.table.schema, previous.table.labels, previous.table.made_up(), owner)
+            self.sealed_, group = self._grown(table, clean, previous)
         self._settle(model)
         made, inside = self.sealed_, group >= 0
         members = Members.of(made, made.encoder.encode(clean.features[inside]), group[inside])
@@ -190,7 +195,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def roster(self, previous: Roster | None) -> Roster:
         """Who hides with whom, for later fits to tables of the same people; while somebody keeps the table."""
-        return Roster.of(self.settings_.k, self.sealed_, self.table_, self.row_group_, previous)
+        s = self.settings_
+        merged = (s.l, s.t, s.sensitive if self._looks_at_secrets else None)
+        return Roster.of(s.k, self.sealed_, self.table_, self.row_group_, previous, merged)
 
     def saved(self) -> dict[str, Any]:
         """What answers are made from, as plain JSON data."""
@@ -206,7 +213,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def restored(self, settings: SearchSettings, data: dict[str, Any], model: Any) -> Self:
         """As after fit, with a model that decides as the one did; to be called inside `whole_json`."""
+        check_count("GroupSearch", "cell_budget", self.cell_budget)
         self.settings_, self.sealed_ = settings, GroupTable.from_dict(data["table"])
+        self._recount()
         self._settle(model)
         judged = self.candidates_
         kept, after = places(data["kept"], len(judged.group)), places(data["after"], len(self.desired_))
@@ -221,6 +230,13 @@ class GroupSearch(WithoutRows, BaseEstimator):
                 "that one, or fit again."
             )
         return self
+
+    def _recount(self) -> None:
+        """What is promised must hold of what was read."""
+        s, sealed = self.settings_, self.sealed_.sealed
+        need(int(np.bincount(sealed.groups).min(initial=s.k)) >= s.k)
+        if s.l is not None and s.sensitive in sealed.others.columns:
+            need(bool((Tally.of(sealed.groups, sealed.others[s.sensitive]).distinct() >= s.l).all()))
 
     def _settle(self, model: Any) -> None:
         """What follows from the sealed table and the model alone."""
@@ -252,6 +268,10 @@ class GroupSearch(WithoutRows, BaseEstimator):
         if len(fresh) >= self.settings_.k:
             joined = canonical_table(previous.table.with_levels(clean.take(fresh), table.schema))
             found, regions = self._formed(joined)
+        if not matched.stay.any() and not len(found):
+            raise SchemaError(
+                "No group of 'previous' is as it was, and fewer than k people are new: there is nobody to answer from."
+            )
         made, old, new = previous.table.grown(matched.stay, joined, found, regions)
         group = np.append(old, -1)[matched.group]
         if len(found):
@@ -265,15 +285,15 @@ class GroupSearch(WithoutRows, BaseEstimator):
         found = self._diverse(space, self._grouped(space, clean), clean)
         return found, space.regions(boxes_of(space, found))
 
-    def _check_explainer(self) -> None:
-        given = self.settings_.explainer
+    def _check_explainer(self, settings: SearchSettings) -> None:
+        given = settings.explainer
         if given is not None and not (
             isinstance(given, NICE)
             and given.get_params(deep=False) == NICE(justified=False, target=given.target).get_params(deep=False)
         ):
             must = "None, or NICE(reward='none', justified=False) as it is, for search='groups': labels, constraints, "
             must += "rewards and other scales would tell about the owner"
-            raise bad_parameter(self.settings_.owner, "explainer", must, given)
+            raise bad_parameter(settings.owner, "explainer", must, given)
 
     def _grouped(self, space: Space, table: Table) -> Ints:
         """The group of each row, from quasi-identifiers alone."""

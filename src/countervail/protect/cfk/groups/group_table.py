@@ -13,6 +13,7 @@ from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.canonical import canonical_value, code_values, typed_column
 from countervail.core.distance import HEOM
 from countervail.core.encode import Coding, Encoder
+from countervail.core.errors import SchemaError
 from countervail.core.files.json_data import is_number, is_text, need
 from countervail.core.loss import as_interval
 from countervail.core.region import Range, Regions
@@ -55,17 +56,18 @@ class GroupTable:
         register = {n: np.unique(clean.frame[n].to_numpy(float)) for n in quasi if n in numbers}
         sets = {n: len(code_values(clean.frame[n])[1]) for n in quasi if not as_interval(clean, n)}
         scale = dict(zip(measured, heom.scale.tolist()))
+        if endless := [n for n, width in scale.items() if not np.isfinite(width)]:
+            raise SchemaError(f"The numbers of {endless} lie too far apart for a distance. Rescale them.")
         sealed, place = SealedTable.of(regions, group, _private(clean), schema)
-        labels = tuple(code_values(clean.target)[1]) if schema.target is not None else ()
         return cls(
             sealed,
             schema,
-            {n: kind_of(clean.frame[n]) for n in names},
+            {n: kind_of(clean.frame[n], schema[n]) for n in names},
             register,
             sets,
             scale,
             measure_reach(sealed.regions, schema, scale, sets),
-            tuple(v for v in labels if v is not None),
+            labels_of(clean),
         ), place
 
     def grown(self, stay: Bools, clean: Table, group: Ints, regions: Regions) -> tuple[Self, Ints, Ints]:
@@ -138,14 +140,7 @@ class GroupTable:
 
     def made_up(self) -> pd.DataFrame:
         """Two rows of values that each column has by itself: nobody's combination."""
-        private, rows = self.private, np.zeros((2, len(self.encoder.codings)))
-        for j, coding in enumerate(self.encoder.codings):
-            if coding.numeric:
-                held = self.register[coding.name] if coding.name in self.register else np.unique(private[:, j])
-                rows[:, j] = [held[0], held[-1]] if len(held) else 0.0
-            else:
-                rows[1, j] = min(1, len(coding.lookup) - 1)
-        return self.encoder.decode(rows)
+        return made_up(self.encoder, {**self.sealed.others, **self.register})
 
     def corners(self, most: int) -> Matrix:
         """Private rows, evenly from all groups, each with one value of every cell of its region."""
@@ -188,6 +183,7 @@ class GroupTable:
         numeric = {n for n in features if schema[n].type == "numeric"}
         need({a.name for a in sealed.regions.axes if isinstance(a, Range)} == numeric & set(quasi))
         need(all(holds_numbers(sealed.others[n]) for n in numeric & set(private)))
+        need(set(data["kinds"].values()) <= {"plain", "category", "ordered"})
         need(set(data["kinds"]) == set(features) and all(map(is_text, data["kinds"].values())))
         numbers = [*data["scale"].values(), *(v for row in data["reach"] for v in row)]
         need(all(map(is_number, numbers)) and all(v > 0 for v in data["scale"].values()))
@@ -198,7 +194,10 @@ class GroupTable:
         register = {n: np.array(v, dtype=float) for n, v in data["register"].items()}
         need(all(v.ndim == 1 and np.isfinite(v).all() and (np.diff(v) > 0).all() for v in register.values()))
         labels = tuple(value_from_json(v) for v in data["labels"])
-        return cls(sealed, schema, data["kinds"], register, data["sets"], data["scale"], reach, labels)
+        made = cls(sealed, schema, data["kinds"], register, data["sets"], data["scale"], reach, labels)
+        codes = made.private[:, ~made.encoder.numeric]
+        need(bool((codes >= 0).all()) and bool((np.bincount(sealed.groups, minlength=len(sealed.regions)) > 0).all()))
+        return made
 
     def _coding(self, column: Column) -> Coding:
         """The codes of one column: by declaration, else by content."""
@@ -218,17 +217,36 @@ class GroupTable:
         return Coding(column, lookup.dtype, lookup, len(known) if None in held else -1)
 
 
+def made_up(encoder: Encoder, held: Mapping[str, Any]) -> pd.DataFrame:
+    """Two rows of the least and largest numbers, and of the first labels, of each column by itself."""
+    rows = np.zeros((2, len(encoder.codings)))
+    for j, coding in enumerate(encoder.codings):
+        if coding.numeric:
+            numbers = np.asarray(held[coding.name], dtype=float)
+            rows[:, j] = [numbers.min(), numbers.max()]
+        else:
+            rows[1, j] = min(1, len(coding.lookup) - 1)
+    return encoder.decode(rows)
+
+
+def labels_of(clean: Table) -> tuple[Any, ...]:
+    """The target's labels, by content."""
+    if clean.schema.target is None:
+        return ()
+    return tuple(v for v in code_values(clean.target)[1] if v is not None)
+
+
 def holds_numbers(values: pd.Series) -> bool:
     """Whether a column holds numbers, and one in every row."""
     plain = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     return plain and not bool(values.isna().any())
 
 
-def kind_of(values: pd.Series) -> str:
+def kind_of(values: pd.Series, column: Column) -> str:
     """How labels are stored, which models may rely on."""
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return "plain"
-    return "ordered" if values.dtype.ordered else "category"
+    return "ordered" if column.type == "ordinal" else "category"
 
 
 def measure_reach(
@@ -246,10 +264,14 @@ def measure_reach(
             columns.append(np.where(count > 1, count / sets[axis.name], 0.0))
             continue
         place = {canonical_value(v): i for i, v in enumerate(schema[axis.name].levels or ())}
-        rank = np.array([place[canonical_value(v)] for v in axis.known], dtype=float)
-        high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
-        low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
-        columns.append(np.maximum(high - low, 0.0) / scale[axis.name])
+        there = np.array([v is not None for v in axis.known], dtype=bool)
+        rank = np.array([place[canonical_value(v)] for v in axis.known if v is not None], dtype=float)
+        high = np.where(member[:, there], rank, -np.inf).max(axis=1, initial=-np.inf)
+        low = np.where(member[:, there], rank, np.inf).min(axis=1, initial=np.inf)
+        steps = np.maximum(high - low, 0.0) / scale[axis.name]
+        # A missing level beside others has no place among them: such a cell is as wide as the column.
+        mixed = member[:, ~there].any(axis=1) & member[:, there].any(axis=1)
+        columns.append(np.where(mixed, 1.0, steps))
     return np.column_stack(columns) if columns else np.zeros((len(regions), 0))
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from countervail.core.arrays import Bools, Ints, Matrix, distinct_rows
 from countervail.core.errors import SchemaError
 from countervail.core.files.frames import write_text
-from countervail.core.files.json_data import is_count, json_object, need, texts, whole_json
+from countervail.core.files.json_data import is_count, is_number, json_object, need, texts, whole_json
 from countervail.core.table import Table
 from countervail.protect._recorded import Digests, row_digests
 from countervail.protect.cfk.groups.group_table import GroupTable, kind_of
@@ -33,12 +33,16 @@ class Matched:
     new: Bools
 
 
+Merged = tuple[float | None, float | None, str | None]
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Roster:
     """Everybody who was ever in a group, by a keyed digest of their identifiers, and the sealed table of the last fit.
 
-    `group` is each person's group in that table, -1 where it answers no more; `members` is one keyed digest per group
-    of its people and their quasi-identifiers. It is as confidential as the table. Give it to the next fit to a table of
+    `group` is each person's group in that table, -1 where it answers no more; `there` says who was in it; `members` is
+    one keyed digest per group of its people and their quasi-identifiers; `merged` are `l`, `t` and the column that
+    groups were merged for. It is as confidential as the table. Give it to the next fit to a table of
     the same people, `CFK(previous=...)`: see docs/decisions/growing-tables.md for what is promised then.
     """
 
@@ -49,13 +53,23 @@ class Roster:
     key: str
     people: Digests
     group: Ints
+    there: Bools
     members: tuple[str, ...]
+    merged: Merged = (None, None, None)
 
     def __repr__(self) -> str:
         return f"Roster(k={self.k}, version={self.version}, {len(self.table)} groups)"
 
     @classmethod
-    def of(cls, k: int, made: GroupTable, table: Table, group: Ints, previous: Roster | None = None) -> Self:
+    def of(
+        cls,
+        k: int,
+        made: GroupTable,
+        table: Table,
+        group: Ints,
+        previous: Roster | None = None,
+        merged: Merged = (None, None, None),
+    ) -> Self:
         """The roster after a fit that put each row of `table` into `group` (-1: none)."""
         identifiers = tuple(table.schema.names("identifier")) if previous is None else previous.identifiers
         key = secrets.token_hex(_KEY // 2) if previous is None else previous.key
@@ -69,7 +83,8 @@ class Roster:
         order = np.argsort(people, kind="stable")
         version = 1 if previous is None else previous.version + 1
         members = tuple(_members(table, now, group, len(made), key))
-        return cls(k, version, made, identifiers, key, people[order], groups[order], members)
+        people, there = people[order], np.isin(people[order], now)
+        return cls(k, version, made, identifiers, key, people, groups[order], there, members, merged)
 
     def match(self, table: Table, clean: Table) -> Matched:
         """Which groups of the last fit may answer on: all of their people are there, with the same values as a group.
@@ -82,10 +97,10 @@ class Roster:
         at = np.where(at < len(self.people), at, 0)
         known = self.people[at] == now if len(self.people) else np.zeros(len(now), dtype=bool)
         group = np.where(known, self.group[at], -1) if len(self.people) else np.full(len(now), -1, dtype=np.int64)
-        if int((group >= 0).sum()) < (self.group >= 0).sum() / 2:
+        if int(self.there[at[known]].sum()) < self.there.sum() / 2:
             raise SchemaError(
-                "Fewer than half of the people in the groups of 'previous' are found in this table. If identifiers "
-                "were recoded or issued anew, undo that: the same people would be grouped a second time."
+                "Fewer than half of the people of the table before are found in this one. If identifiers were recoded "
+                "or issued anew, undo that: the same people would be grouped a second time."
             )
         stay = np.array(_members(table, now, group, len(self.table), self.key)) == np.array(self.members)
         stay = stay & self._own_the_same(clean, group)
@@ -125,11 +140,16 @@ class Roster:
                 f"{table.schema.features}. The columns of a table that is fitted again must stay."
             )
         for name in table.schema.features:
-            old, values = made.schema[name], table.frame[name]
-            if table.schema[name].type != old.type or (old.type != "numeric" and kind_of(values) != made.kinds[name]):
+            old, now, values = made.schema[name], table.schema[name], table.frame[name]
+            if old.public != now.public:
+                raise SchemaError(
+                    f"The declared domain of column '{name}' is another one than when the groups of 'previous' were "
+                    f"formed. Declare it as before: it takes part in distances and cells."
+                )
+            if now.type != old.type or (old.type != "numeric" and kind_of(values, now) != made.kinds[name]):
                 raise SchemaError(
                     f"Column '{name}' was {old.type} ({made.kinds[name]}) when the groups of 'previous' were formed, "
-                    f"and is {table.schema[name].type} ({kind_of(values)}) now. Declare and store it as before."
+                    f"and is {table.schema[name].type} ({kind_of(values, now)}) now. Declare and store it as before."
                 )
 
     def to_json(self) -> str:
@@ -145,6 +165,8 @@ class Roster:
                 "key": self.key,
                 "people": [str(d) for d in self.people.tolist()],
                 "group": self.group.tolist(),
+                "there": self.there.tolist(),
+                "merged": list(self.merged),
                 "members": list(self.members),
             },
             allow_nan=False,
@@ -198,8 +220,13 @@ class Roster:
             at = np.array(group, dtype=np.int64)
             sizes = np.bincount(table.sealed.groups, minlength=groups)
             need(bool((np.bincount(at[at >= 0], minlength=groups) == sizes).all()))
-            identifiers = texts(data["identifiers"])
-            return cls(data["k"], data["version"], table, identifiers, data["key"], people, at, members)
+            need(isinstance(data["there"], list) and len(data["there"]) == len(people))
+            need(all(isinstance(v, bool) for v in data["there"]))
+            l, t, sensitive = data["merged"]  # noqa: E741 -- the name the literature uses
+            need(all(v is None or is_number(v) for v in (l, t)) and (sensitive is None or isinstance(sensitive, str)))
+            identifiers, there = texts(data["identifiers"]), np.array(data["there"], dtype=bool)
+            key, merged = data["key"], (l, t, sensitive)
+            return cls(data["k"], data["version"], table, identifiers, key, people, at, there, members, merged)
 
 
 def identify(table: Table, identifiers: tuple[str, ...], key: str) -> Digests:
