@@ -14,8 +14,11 @@ from countervail.protect.cfk.space import Boxes, Space
 
 _BLOCK = 1200  # items clustered at once
 _NEAR = 60
-_TOGETHER = 4  # groups taken apart at once
-_WORK = 10_000
+_WORK = 4_000_000  # draws in all, between the fewest and the most per item
+_DRAWS = (50, 2000)
+_PASSES = 40
+_HEAT, _COOLING = 0.1, 0.943  # what a change may cost: a share of a typical group's cost, and its change per pass
+_LACK, _RISING = 3.0, 1.06  # what a person short of k costs: in a typical person's cost, and its change per pass
 
 
 def form_groups(space: Space, k: int) -> Ints:
@@ -54,35 +57,43 @@ def boxes_of(space: Space, group: Ints) -> Boxes:
 
 
 def _cluster(space: Space, codes: Codes, counts: Ints, k: int, total: int) -> Ints:
-    """Cluster one block; the more items there are in all, the less time each gets."""
+    """Cluster one block; the more items there are in all, the fewer draws each gets."""
     p, n = _pack(space, codes, counts), len(codes)
-    starts = 8 if total <= _WORK else 2
-    draws = int(n * np.clip(_WORK / total, 0.2, 10.0))
-    every = np.arange(n)
-    best, least = np.zeros(n, dtype=np.int64), np.inf
-    for first in np.unique(np.linspace(0, n - 1, starts).astype(np.int64)):
-        group, groups = kernels.cluster(p, every, int(first), k)
-        cost = float(kernels.total_cost(p, every, group, groups))
-        if cost < least:
-            best, least = group, cost
-    if best.max() > 0 and least > 0:
-        near = kernels.neighbours(p, min(_NEAR, n - 1))
-        chances = generator(0).random((draws, 2))
-        kernels.improve(p, best, near, chances, k, min(_TOGETHER, int(best.max()) + 1), 2 * n)
-    return dense(best)
+    s = kernels.no_groups(p, min(int(counts.sum()) // k, n) + 2, min(4 * k, n))
+    group = np.full(n, -1, dtype=np.int64)
+    kernels.cluster(p, s, group, k)
+    if not kernels.share_out(p, s, group, k):
+        return np.zeros(n, dtype=np.int64)
+    kernels.count_costs(p, s, k, 0.0)
+    if group.max() > 0 and s.cost.any():
+        near = np.zeros((n, min(_NEAR, n - 1)), dtype=np.int64)
+        kernels.neighbours(p, near, np.empty(near.shape[1]))
+        draws = int(n * np.clip(_WORK / total, *_DRAWS)) // _PASSES + 1
+        rng, unit = generator(0), s.cost.sum() / s.people[s.cost > 0].sum()
+        heat, lack = _HEAT * k * unit, _LACK * unit
+        for _ in range(_PASSES):
+            kernels.count_costs(p, s, k, lack)
+            kernels.improve(p, s, group, near, rng.random((draws, 4), dtype=np.float32), k, heat, lack)
+            heat, lack = heat * _COOLING, lack * _RISING
+        if not kernels.share_out(p, s, group, k):
+            return np.zeros(n, dtype=np.int64)
+    return group
 
 
 def _pack(space: Space, codes: Codes, counts: Ints) -> Items:
-    """The items of a block as the kernels want them."""
+    """The items of a block as the kernels want them, and nobody."""
     intervals, sets = np.flatnonzero(space.interval), np.flatnonzero(~space.interval)
-    place = np.column_stack([space.positions[j, codes[:, j]] for j in intervals] or [np.zeros((len(codes), 0))])
-    words = [-(-int(space.sizes[j]) // 64) for j in sets]
-    first = np.concatenate([[0], np.cumsum(words)]).astype(np.int64)
-    word = np.zeros((len(codes), int(first[-1])), dtype=np.uint64)
+    edges = 2 * len(intervals)
+    row = np.full((len(codes) + 1, edges + len(sets)), np.inf)
+    for a, j in enumerate(intervals):
+        row[:-1, a] = space.unit[j] * space.positions[j, codes[:, j]]
+        row[:-1, len(intervals) + a] = -row[:-1, a]
+    used = 2 * edges + len(sets)
     for b, j in enumerate(sets):
-        value = codes[:, j].astype(np.uint64)
-        word[np.arange(len(codes)), first[b] + (codes[:, j] // 64)] = np.uint64(1) << (value % np.uint64(64))
-    return Items(np.ascontiguousarray(place, dtype=float), space.unit[intervals], word, first, space.unit[sets], counts)
+        held, inverse = np.unique(codes[:, j], return_inverse=True)
+        row[:-1, edges + b], used = inverse + used, used + len(held)
+    row[-1, edges:] = used
+    return Items(row, space.unit[sets], np.append(counts, 0))
 
 
 def _blocks(space: Space, codes: Codes, counts: Ints, k: int) -> list[Ints]:

@@ -9,338 +9,263 @@ from numpy.typing import NDArray
 
 from countervail.core._kernels import kernel
 
-Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
+Draws = NDArray[np.float32]
 
-TINY = 1e-12
+NEW = 0.02  # how often an item tries a group of its own
 
 
 class Items(NamedTuple):
-    """What is clustered: places on the interval attributes, values of the set attributes as bits, and people."""
+    """What is clustered. The last item is nobody: without people, places or values, so that it changes no group."""
 
-    place: Floats  # (N, a) position on each interval attribute
-    length: Floats  # (a,) NCP per unit of length
-    word: Words  # (N, W) values of the set attributes, one bit each
-    first: Ints  # (b + 1,) words of each set attribute
+    row: Floats  # (N + 1, 2a + b) edges: places on a interval attributes in NCP, the same negated; b columns of counts
     share: Floats  # (b,) NCP per value of a set of two values and more
-    people: Ints  # (N,)
+    people: Ints  # (N + 1,)
+
+
+class Clusters(NamedTuple):
+    """Groups and their hulls. Leaving is as fast as coming: the second least edges and counts of values are known.
+
+    A hull is the least edges (2a), the second least (2a), how many values of each set attribute occur (b), the items
+    with each value, and 2 for nobody's value. All in one array: many arrays are slow to compile and to hand on.
+    """
+
+    hull: Floats
+    members: Ints  # (G, room)
+    length: Ints  # (G,) items
+    people: Ints  # (G,)
+    cost: Floats  # (G,) as of the last change
+
+
+def no_groups(p: Items, groups: int, room: int) -> Clusters:
+    """Groups without members, each with room for some."""
+    sets = len(p.share)
+    edges = p.row.shape[1] - sets
+    width = int(p.row[-1, -1]) + 1 if sets else 2 * edges
+    hull = np.zeros((groups, width))
+    hull[:, : 2 * edges] = np.inf
+    if sets:
+        hull[:, -1] = 2
+    length, people = np.zeros(groups, dtype=np.int64), np.zeros(groups, dtype=np.int64)
+    return Clusters(hull, np.zeros((groups, room), dtype=np.int64), length, people, np.zeros(groups))
 
 
 @kernel
-def _ones(word: np.uint64) -> int:
-    """How many bits are set."""
-    n = 0
-    while word:
-        word &= word - np.uint64(1)
-        n += 1
-    return n
-
-
-@kernel
-def _ncp(p: Items, low: Floats, high: Floats, word: Words) -> float:
-    """NCP of the region with these bounds and values."""
-    total = 0.0
-    for j in range(len(p.length)):
-        total += p.length[j] * (high[j] - low[j])
-    for j in range(len(p.share)):
-        n = 0
-        for w in range(p.first[j], p.first[j + 1]):
-            n += _ones(word[w])
-        if n > 1:
-            total += p.share[j] * n
+def ncp(row: Floats, share: Floats, hull: Floats, g: int, leaves: int, comes: int) -> float:
+    """NCP of the region around group `g` without item `leaves` and with item `comes`; somebody is left."""
+    total, edges = 0.0, row.shape[1] - len(share)
+    half = edges // 2
+    for j in range(half):
+        low, high = hull[g, j], hull[g, half + j]
+        if row[leaves, j] == low:
+            low = hull[g, edges + j]
+        if row[leaves, half + j] == high:
+            high = hull[g, edges + half + j]
+        if row[comes, j] < low:
+            low = row[comes, j]
+        if row[comes, half + j] < high:
+            high = row[comes, half + j]
+        total -= low + high
+    for j in range(len(share)):
+        n, old, new = hull[g, 2 * edges + j], int(row[leaves, edges + j]), int(row[comes, edges + j])
+        if old != new:
+            if hull[g, old] == 1.0:
+                n -= 1.0
+            if hull[g, new] == 0.0:
+                n += 1.0
+        if n > 1.0:
+            total += share[j] * n
     return total
 
 
 @kernel
-def _take(p: Items, t: int, low: Floats, high: Floats, word: Words) -> None:
-    """Widen the region to item `t`, in place."""
-    for j in range(len(low)):
-        x = p.place[t, j]
-        if x < low[j]:
-            low[j] = x
-        if x > high[j]:
-            high[j] = x
-    for w in range(len(word)):
-        word[w] |= p.word[t, w]
+def exchange(
+    row: Floats, hull: Floats, members: Ints, length: Ints, sets: int, g: int, leaves: int, comes: int
+) -> None:
+    """Replace an item of group `g` by another, either of them perhaps nobody, in place; not its people and cost."""
+    nobody, edges = len(row) - 1, row.shape[1] - sets
+    if leaves < nobody:
+        i, length[g] = 0, length[g] - 1
+        while members[g, i] != leaves:
+            i += 1
+        members[g, i] = members[g, length[g]]
+    if comes < nobody:
+        members[g, length[g]] = comes
+        length[g] += 1
+    for j in range(edges):
+        first = length[g] - 1 if comes < nobody else length[g]
+        if row[leaves, j] <= hull[g, edges + j] and leaves < nobody:
+            hull[g, j] = hull[g, edges + j] = np.inf
+            first = 0
+        for i in range(first, length[g]):
+            x = row[members[g, i], j]
+            if x < hull[g, j]:
+                hull[g, edges + j] = hull[g, j]
+                hull[g, j] = x
+            elif x < hull[g, edges + j]:
+                hull[g, edges + j] = x
+    for j in range(sets):
+        old, new = int(row[leaves, edges + j]), int(row[comes, edges + j])
+        if leaves < nobody:
+            hull[g, old] -= 1.0
+            if hull[g, old] == 0.0:
+                hull[g, 2 * edges + j] -= 1.0
+        if comes < nobody:
+            hull[g, new] += 1.0
+            if hull[g, new] == 1.0:
+                hull[g, 2 * edges + j] += 1.0
 
 
 @kernel
-def _empty(low: Floats, high: Floats, word: Words) -> None:
-    low[:], high[:], word[:] = np.inf, -np.inf, np.uint64(0)
+def count_costs(p: Items, s: Clusters, k: int, lack: float) -> None:
+    """The cost of each group: people times NCP, and `lack` for each person short of k; in place."""
+    nobody = len(p.people) - 1
+    for g in range(len(s.cost)):
+        people = s.people[g]
+        s.cost[g] = people * ncp(p.row, p.share, s.hull, g, nobody, nobody) if people else 0.0
+        if 0 < people < k:
+            s.cost[g] += lack * (k - people)
 
 
 @kernel
-def _with(p: Items, t: int, low: Floats, high: Floats, word: Words) -> float:
-    """NCP of the region after taking in item `t`."""
-    total = 0.0
-    for j in range(len(low)):
-        x = p.place[t, j]
-        total += p.length[j] * (max(high[j], x) - min(low[j], x))
-    for j in range(len(p.share)):
-        n = 0
-        for w in range(p.first[j], p.first[j + 1]):
-            n += _ones(word[w] | p.word[t, w])
-        if n > 1:
-            total += p.share[j] * n
-    return total
-
-
-@kernel
-def apart(p: Items, a: int, b: int) -> float:
+def apart(row: Floats, share: Floats, a: int, b: int) -> float:
     """NCP of the region around two items."""
-    total = 0.0
-    for j in range(len(p.length)):
-        total += p.length[j] * abs(p.place[a, j] - p.place[b, j])
-    for j in range(len(p.share)):
-        for w in range(p.first[j], p.first[j + 1]):
-            if p.word[a, w] != p.word[b, w]:
-                total += 2 * p.share[j]
-                break
+    total, edges = 0.0, row.shape[1] - len(share)
+    for j in range(edges // 2):
+        total += abs(row[a, j] - row[b, j])
+    for j in range(len(share)):
+        if row[a, edges + j] != row[b, edges + j]:
+            total += 2 * share[j]
     return total
 
 
 @kernel
-def _around(
-    p: Items, items: Ints, group: Ints, g: int, skip: int, extra: int, low: Floats, high: Floats, word: Words
-) -> float:
-    """NCP of group `g` among `items`, without position `skip` and with item `extra` (-1: none)."""
-    _empty(low, high, word)
-    if extra >= 0:
-        _take(p, extra, low, high, word)
-    held = extra >= 0
-    for a in range(len(items)):
-        if group[a] == g and a != skip:
-            _take(p, items[a], low, high, word)
-            held = True
-    return _ncp(p, low, high, word) if held else 0.0
+def cluster(p: Items, s: Clusters, group: Ints, k: int) -> None:
+    """Greedy k-member clustering: seeds far from the last one, then the cheapest item each time; in place.
 
-
-@kernel
-def cluster(p: Items, items: Ints, start: int, k: int) -> tuple[Ints, int]:
-    """Greedy k-member clustering: seeds far from the last group, then the cheapest item each time.
-
-    Returns the group of each item and the number of groups: at least one, also where there are fewer than k people.
+    `group` comes with -1, and keeps it where fewer than k people are left.
     """
-    n = len(items)
-    group = np.full(n, -1, np.int64)
-    low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
-    left = 0
-    for t in items:
+    row, share, hull, members, length = p.row, p.share, s.hull, s.members, s.length
+    nobody, left = len(row) - 1, 0
+    for t in range(nobody):
         left += p.people[t]
-    last, groups = start, 0
-    while left >= k or groups == 0:
-        seed, far = -1, -1.0
-        for a in range(n):
-            if group[a] < 0:
-                distance = apart(p, items[last], items[a])
-                if distance > far:
-                    seed, far = a, distance
-        _empty(low, high, word)
-        a, size = seed, 0
-        while a >= 0:
-            group[a] = groups
-            _take(p, items[a], low, high, word)
-            size += p.people[items[a]]
-            left -= p.people[items[a]]
-            if size >= k:
+    g, last = 0, 0
+    while left >= k:
+        seed, most = -1, -1.0
+        for t in range(nobody):
+            if group[t] < 0:
+                distance = apart(row, share, last, t)
+                if distance > most:
+                    seed, most = t, distance
+        t = seed
+        while True:
+            group[t] = g
+            exchange(row, hull, members, length, len(share), g, nobody, t)
+            s.people[g] += p.people[t]
+            left -= p.people[t]
+            if s.people[g] >= k:
                 break
-            a, best = -1, np.inf
-            for b in range(n):
-                if group[b] < 0:
-                    cost = _with(p, items[b], low, high, word)
-                    if cost < best:
-                        a, best = b, cost
-        groups += 1
-        last = seed
-    _place_rest(p, items, group, groups)
-    return group, groups
+            least = np.inf
+            for other in range(nobody):
+                if group[other] < 0:
+                    cost = ncp(row, share, hull, g, nobody, other)
+                    if cost < least:
+                        t, least = other, cost
+        g, last = g + 1, seed
 
 
 @kernel
-def _place_rest(p: Items, items: Ints, group: Ints, groups: int) -> None:
-    """Put the items that are left, too few for a group, where they cost least."""
-    low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
-    sizes = _sizes(p, items, group, groups)
-    for a in range(len(items)):
-        if group[a] >= 0:
+def share_out(p: Items, s: Clusters, group: Ints, k: int) -> bool:
+    """Put items without a group of k people where they cost least, in place; whether there was such a group for all."""
+    row, share, hull, members, length = p.row, p.share, s.hull, s.members, s.length
+    nobody = len(row) - 1
+    for t in range(nobody):
+        g = group[t]
+        if g >= 0 and s.people[g] >= k:
             continue
-        best, chosen = np.inf, 0
-        for g in range(groups):
-            before = _around(p, items, group, g, -1, -1, low, high, word)
-            after = _with(p, items[a], low, high, word)
-            cost = after * (sizes[g] + p.people[items[a]]) - before * sizes[g]
-            if cost < best:
-                best, chosen = cost, g
-        group[a] = chosen
-        sizes[chosen] += p.people[items[a]]
+        chosen, least = -1, np.inf
+        for h in range(len(length)):
+            people = s.people[h]
+            if people >= k and length[h] < members.shape[1]:
+                more = (people + p.people[t]) * ncp(row, share, hull, h, nobody, t)
+                more -= people * ncp(row, share, hull, h, nobody, nobody)
+                if more < least:
+                    chosen, least = h, more
+        if chosen < 0:
+            return False
+        if g >= 0:
+            exchange(row, hull, members, length, len(share), g, t, nobody)
+            s.people[g] -= p.people[t]
+        exchange(row, hull, members, length, len(share), chosen, nobody, t)
+        s.people[chosen] += p.people[t]
+        group[t] = chosen
+    return True
 
 
 @kernel
-def _sizes(p: Items, items: Ints, group: Ints, groups: int) -> Ints:
-    sizes = np.zeros(groups, np.int64)
-    for a in range(len(items)):
-        if group[a] >= 0:
-            sizes[group[a]] += p.people[items[a]]
-    return sizes
-
-
-@kernel
-def total_cost(p: Items, items: Ints, group: Ints, groups: int) -> float:
-    """People times NCP, added up over the groups."""
-    low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
-    sizes = _sizes(p, items, group, groups)
-    total = 0.0
-    for g in range(groups):
-        total += sizes[g] * _around(p, items, group, g, -1, -1, low, high, word)
-    return total
-
-
-@kernel
-def _hull(p: Items, members: Ints, n: int, skip: int, extra: int, low: Floats, high: Floats, word: Words) -> float:
-    """NCP of the region around `members[:n]` without item `skip` and with item `extra` (-1: none)."""
-    _empty(low, high, word)
-    held = extra >= 0
-    if held:
-        _take(p, extra, low, high, word)
+def neighbours(p: Items, out: Ints, distance: Floats) -> None:
+    """The nearest other items of each item, nearest first, into `out` (N, m); `distance` (m,) is room to work in."""
+    row, share = p.row, p.share
+    n, m = out.shape
     for a in range(n):
-        if members[a] != skip:
-            _take(p, members[a], low, high, word)
-            held = True
-    return _ncp(p, low, high, word) if held else 0.0
+        for i in range(m):
+            distance[i] = np.inf
+        for b in range(n):
+            d = apart(row, share, a, b)
+            if b == a or d >= distance[m - 1]:
+                continue
+            i = m - 1
+            while i > 0 and d < distance[i - 1]:
+                distance[i], out[a, i] = distance[i - 1], out[a, i - 1]
+                i -= 1
+            distance[i], out[a, i] = d, b
 
 
 @kernel
-def _exchange(members: Ints, n: int, leaves: int, comes: int) -> int:
-    """Replace one item of a list by another (-1: none), in place; its new length."""
-    for a in range(n):
-        if members[a] == leaves:
-            n -= 1
-            members[a] = members[n]
-            break
-    if comes >= 0:
-        members[n] = comes
-        n += 1
-    return n
+def improve(p: Items, s: Clusters, group: Ints, near: Ints, chances: Draws, k: int, heat: float, lack: float) -> None:
+    """Move items to groups of near items, or swap them with a member, once per draw; in place.
 
-
-@kernel
-def polish(p: Items, items: Ints, group: Ints, groups: int, k: int) -> None:
-    """Moves and swaps between groups, in place, while the total falls."""
-    low, high, word = np.empty(p.place.shape[1]), np.empty(p.place.shape[1]), np.empty(p.word.shape[1], np.uint64)
-    n = len(items)
-    sizes, cost = _sizes(p, items, group, groups), np.empty(groups)
-    members, length = np.empty((groups, n + 1), np.int64), np.zeros(groups, np.int64)
-    for a in range(n):
-        members[group[a], length[group[a]]] = items[a]
-        length[group[a]] += 1
-    for g in range(groups):
-        cost[g] = _hull(p, members[g], length[g], -1, -1, low, high, word)
-    improved, rounds = True, 0
-    while improved and rounds < 4:
-        improved, rounds = False, rounds + 1
-        for a in range(n):
-            mine, alone = items[a], np.inf
-            for b in range(-groups, n):  # first every group to move to, then every item to swap with
-                g, h = group[a], b + groups if b < 0 else group[b]
-                other = -1 if b < 0 else items[b]
-                if h == g or 0 <= b < a:
-                    continue
-                if b == -groups or alone == np.inf:
-                    alone = _hull(p, members[g], length[g], mine, -1, low, high, word)
-                moved = p.people[mine] - (p.people[other] if b >= 0 else 0)
-                now = cost[g] * sizes[g] + cost[h] * sizes[h]
-                # Without `mine` the group costs at least `alone`, whatever comes instead.
-                if sizes[g] - moved < k or sizes[h] + moved < k or now <= alone * (sizes[g] - moved) + TINY:
-                    continue
-                if b >= 0 and apart(p, mine, other) == 0.0:
-                    continue
-                here = alone if b < 0 else _hull(p, members[g], length[g], mine, other, low, high, word)
-                rest = now - here * (sizes[g] - moved)
-                if rest <= TINY:
-                    continue
-                there = _hull(p, members[h], length[h], other, mine, low, high, word)
-                if rest - there * (sizes[h] + moved) > TINY:
-                    group[a] = h
-                    if b >= 0:
-                        group[b] = g
-                    length[g] = _exchange(members[g], length[g], mine, other)
-                    length[h] = _exchange(members[h], length[h], other, mine)
-                    sizes[g] -= moved
-                    sizes[h] += moved
-                    cost[g], cost[h], improved, alone = here, there, True, np.inf
-
-
-@kernel
-def neighbours(p: Items, n: int) -> Ints:
-    """The `n` nearest other items of each item, nearest first."""
-    total = len(p.people)
-    out, distance = np.empty((total, n), np.int64), np.empty(total)
-    for a in range(total):
-        for b in range(total):
-            distance[b] = apart(p, a, b)
-        distance[a] = np.inf
-        out[a] = np.argsort(distance, kind="mergesort")[:n]
-    return out
-
-
-@kernel
-def improve(p: Items, group: Ints, near: Ints, draws: Floats, k: int, together: int, patience: int) -> None:
-    """Take a few neighbouring groups apart, cluster them anew, keep what is cheaper; in place, once per draw.
-
-    `draws` (I, 2) in [0, 1): which item to start from, and from which of its crowd to cluster. Ends after `patience`
-    draws without gain. Numbers of emptied groups are left unused.
+    `chances` (I, 4) in [0, 1). A change may cost up to a random share of `heat`; a group may be short of k people, at
+    `lack` each, so that groups can come into being and go.
     """
-    total, idle = len(p.people), 0
-    free = group.max() + 1
-    chosen = np.empty(together, np.int64)
-    for i in range(len(draws)):
-        if idle > patience:
-            break
-        idle += 1
-        first = min(int(draws[i, 0] * total), total - 1)
-        many = _crowd(group, first, near, chosen)
-        if many < 2:
+    row, share, hull, members, length, people = p.row, p.share, s.hull, s.members, s.length, s.people
+    n, m = near.shape
+    empty = 0
+    for i in range(len(chances)):
+        a, u, v = int(chances[i, 0] * n), chances[i, 1], chances[i, 3]
+        g, h = group[a], group[near[a, int(u * u * m)]]
+        if v < NEW:
+            for _ in range(len(length)):
+                empty = empty + 1 if empty + 1 < len(length) else 0
+                if length[empty] == 0:
+                    h = empty
+                    break
+        if g == h:
             continue
-        items, old = _those(group, chosen, many)
-        before = total_cost(p, items, old, many)
-        if before <= TINY:
-            continue
-        start = min(int(draws[i, 1] * len(items)), len(items) - 1)
-        fresh, groups = cluster(p, items, start, k)
-        polish(p, items, fresh, groups, k)
-        if total_cost(p, items, fresh, groups) < before - TINY:
-            idle = 0
-            for a in range(len(items)):
-                group[items[a]] = chosen[fresh[a]] if fresh[a] < many else free + fresh[a] - many
-            free += max(groups - many, 0)
-
-
-@kernel
-def _crowd(group: Ints, first: int, near: Ints, chosen: Ints) -> int:
-    """The groups of an item and of its nearest items; how many were found."""
-    chosen[0], many = group[first], 1
-    for b in near[first]:
-        if many == len(chosen):
-            break
-        known = False
-        for c in range(many):
-            known = known or chosen[c] == group[b]
-        if not known:
-            chosen[many] = group[b]
-            many += 1
-    return many
-
-
-@kernel
-def _those(group: Ints, chosen: Ints, many: int) -> tuple[Ints, Ints]:
-    """The items of some groups, and which of these groups each is in."""
-    items, which, n = np.empty(len(group), np.int64), np.empty(len(group), np.int64), 0
-    for a in range(len(group)):
-        for c in range(many):
-            if group[a] == chosen[c]:
-                items[n], which[n] = a, c
-                n += 1
-                break
-    return items[:n].copy(), which[:n].copy()
+        most, other, mine, theirs = s.cost[g] + s.cost[h] + heat * chances[i, 2], -1, 0.0, 0.0
+        for swap in range(2):
+            if length[h] == (0 if swap else members.shape[1]):
+                continue
+            b = members[h, int(v * length[h])] if swap else n
+            more = p.people[a] - p.people[b]
+            left, come = people[g] - more, people[h] + more
+            here, there = lack * max(k - left, 0) if left > 0 else 0.0, lack * max(k - come, 0)
+            if here + there >= most:
+                continue
+            if left > 0:
+                here += left * ncp(row, share, hull, g, a, b)
+            if here + there >= most:
+                continue
+            there += come * ncp(row, share, hull, h, b, a)
+            if here + there < most:
+                most, other, mine, theirs = here + there, b, here, there
+        if other >= 0:
+            exchange(row, hull, members, length, len(share), g, a, other)
+            exchange(row, hull, members, length, len(share), h, other, a)
+            more = p.people[a] - p.people[other]
+            people[g] -= more
+            people[h] += more
+            group[a], s.cost[g], s.cost[h] = h, mine, theirs
+            if other < n:
+                group[other] = g
