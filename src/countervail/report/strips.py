@@ -22,7 +22,8 @@ _WIDTH, _HEIGHT, _BARS, _ACROSS = 180, 104, 48, 4
 def region_strip(e: Explanation, table: Table) -> str:
     """One panel per quasi-identifier: the column's distribution, the region's part of it, and the asker's place."""
     names = table.schema.names("quasi")
-    panels = [_panel(i, n, e.factual[n], e.cells[n], table) for i, n in enumerate(names)]
+    words = {n: "as it is" if n in e.own else _short(cell_text(e.cells[n])) for n in names}
+    panels = [_panel(i, n, e.factual[n], e.cells[n], words[n], table) for i, n in enumerate(names)]
     width, height = _WIDTH * min(len(names), _ACROSS), _HEIGHT * -(-len(names) // _ACROSS)
     title = html.escape("Where the counterfactual lies: " + ", ".join(names))
     return (
@@ -48,7 +49,7 @@ def coarse_shares(table: Table, name: str) -> tuple[list[Any], NDArray[np.float6
     return bins, np.ceil(_STEPS * shown / max(shown.max(), 1)) / _STEPS
 
 
-def _panel(i: int, name: str, value: Any, cell: Any, table: Table) -> str:
+def _panel(i: int, name: str, value: Any, cell: Any, words: str, table: Table) -> str:
     bins, heights = coarse_shares(table, name)
     step = (_WIDTH - 20) / max(len(bins), 1)
     bars = []
@@ -63,7 +64,7 @@ def _panel(i: int, name: str, value: Any, cell: Any, table: Table) -> str:
     if asker is not None:
         bars.append(f'<circle cx="{(asker + 0.5) * step - 1:.1f}" cy="{20 + _BARS + 5}" r="3" fill="#d1792a"/>')
     head = f'<text x="0" y="12" font-weight="bold" fill="#1c2430">{html.escape(name)}</text>'
-    foot = f'<text x="0" y="{20 + _BARS + 20}" fill="#5b6675">{html.escape(_short(cell_text(cell)))}</text>'
+    foot = f'<text x="0" y="{20 + _BARS + 20}" fill="#5b6675">{html.escape(words)}</text>'
     across, down = i % _ACROSS, i // _ACROSS
     return f'<g transform="translate({across * _WIDTH + 4} {down * _HEIGHT})">{head}{"".join(bars)}{foot}</g>'
 

@@ -249,6 +249,8 @@ class SetSearch:
     def _give_up(self) -> None:
         """Make all moves of the nearest candidate for which that is pure, then give up one by one, dearest first."""
         moves, open_ = self.moves, self.place < 0
+        if not open_.any():
+            return
         for place in range(self.possible.shape[1]):
             at = np.flatnonzero((self.place < 0) & self.possible[:, place])
             self._keep(Trials(at, np.full(len(at), place), moves.may[at, place]))
