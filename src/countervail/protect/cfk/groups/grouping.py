@@ -81,7 +81,7 @@ def _cluster(space: Space, codes: Codes, counts: Ints, k: int, total: int) -> In
     draws = np.clip(_WORK / total, *_DRAWS)
     rng, unit = generator(0), least / int(start.people[start.cost > 0].sum())
     for run in range(int(np.clip(_WORK / (4 * total * draws), 1, _RUNS))):
-        s, group = Clusters(*(a.copy() for a in start)), greedy.copy()
+        s, group = Clusters._make(a.copy() for a in start), greedy.copy()
         heat, lack = _HEAT[run % 2] * sqrt(k) * unit, _LACK * unit
         for _ in range(_PASSES):
             chances = rng.random((int(n * draws) // _PASSES + 1, 4), dtype=np.float32)
