@@ -67,9 +67,6 @@ class CarriesTable(NICE):
 class GivesRegionsInSecret(GraspCFK):
     gives_regions = False
 
-    def __init__(self, k=10, *, reward="none"):  # whole neighbours, regions and all
-        super().__init__(k, reward=reward)
-
 
 class SaysItKeepsTheDraw(PrivateNeighbours):
     keeps_draw = True

@@ -19,6 +19,7 @@ import countervail as cv
 from countervail.cli import app
 from countervail.core.files.frames import write_frame
 from countervail.core.files.schema_file import read_schema, write_schema
+from countervail.core.schema import Schema
 from countervail.model import save_model
 
 COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]
@@ -76,16 +77,37 @@ def explain(folder, *more):
     )  # fmt: skip
 
 
-def test_explanations_are_private_by_default_and_groups_are_kept(run, folder):
-    kept = folder / "people.groups.json"
-    words = [w for w in explain(folder, "--k", "5", "--previous", kept) if w not in ("--method", "nice")]
+@pytest.fixture
+def named(folder, tmp_path):
+    """The same people with an identifier."""
+    table = cv.load("german_credit")
+    numbers = [f"person {i}" for i in range(len(table))]
+    write_frame(table.frame.assign(number=numbers), tmp_path / "people.csv")
+    schema = Schema((*table.schema.columns, cv.Column("number", role="identifier")), table.schema.favourable)
+    write_schema(schema, tmp_path / "people.toml")
+    for name in ("model.skops", "asked.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    return tmp_path
+
+
+def test_explanations_are_private_by_default_and_who_hides_with_whom_is_kept(run, named):
+    kept = named / "people.roster.json"
+    words = [w for w in explain(named, "--k", "5", "--previous", kept) if w not in ("--method", "nice")]
     code, out, err = run(*words)
     assert code == 0
     assert "5-anonymity" in err and "our code" in err
     assert "version 1" in err
-    assert kept.stat().st_mode & 0o077 == 0, "stored groups are confidential"
-    assert run(*words)[1] == out
+    assert kept.stat().st_mode & 0o077 == 0, "a roster is confidential"
+    code, again, err = run(*words)
+    assert (code, again) == (0, out) and "version 2" in err
     assert "No privacy guarantee" not in err
+
+
+def test_without_identifiers_nobody_is_recognised_in_a_later_run(run, folder, tmp_path):
+    words = [w for w in explain(folder, "--previous", tmp_path / "r.json") if w not in ("--method", "nice")]
+    code, out, err = run(*words)
+    assert code == 2 and out == "" and "--previous recognises people by identifiers" in err
+    assert not (tmp_path / "r.json").exists()
 
 
 def test_explanations_are_sentences_with_their_promise(run, folder):

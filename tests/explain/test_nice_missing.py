@@ -74,7 +74,7 @@ def test_missing_is_a_word_of_the_explanation(boosted):
     rows = people(1, 30).features
     e = cv.NICE(target="favourable", scale="std").fit(table, model).explain(rows)
     gone = [x for x in e if x.found and any(pd.isna(c) for c in x.changes.values())]
-    assert gone and all("missing" in x.sentence for x in gone)
+    assert gone and all("not stated" in x.sentence for x in gone)
     ranged = cv.NICE(ranges={"income": (0, 200)}).fit(table, model).explain(rows)
     given = [x for x in ranged if x.found and pd.isna(x.factual["income"]) and not pd.isna(x.cells["income"])]
     assert given and all("income" in x.changes for x in given)

@@ -132,7 +132,8 @@ def test_the_page_of_explanations_tells_sentences_and_changes():
 
 def test_the_page_says_each_sentence_once_and_shows_what_changes():
     asked = small_table(20, seed=1)
-    e = cv.CFK(k=5).fit(small_table(), small_model).explain(asked)
+    table = small_table()
+    e = cv.CFK(k=5).fit(table, small_model).explain(asked)
     e = replace(e, caveats=("Mind the <gap>.",)).with_ids([f"case {i:02d}" for i in range(20)], "number")
     page = explained_page(e, language="de")
     text = render_page(page)

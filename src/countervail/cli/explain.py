@@ -189,6 +189,11 @@ def explain(
     for line in warned:
         remark(line)
     table = Table.read(data, schema)
+    if previous is not None and not table.schema.names("identifier"):
+        raise ParameterError(
+            "--previous recognises people by identifiers, and the schema declares none. Give the column that names "
+            "them the role 'identifier'."
+        )
     wishes = read_constraints(given, table)
     missing_too = model is not None and registry.fact(kind, "takes_missing")
     queries, ids = (None, None) if rows is None else _asked(rows, table, private, missing_too, id_column)

@@ -25,7 +25,7 @@ from countervail.model.decision import Decision
 
 _BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 
-_UNHEARD = "The schema says what may be asked of people; this explainer takes no constraints, and may break them."
+UNHEARD = "The schema says what may be asked of people; this explainer takes no constraints, and may break them."
 
 
 class Named:
@@ -124,7 +124,7 @@ class Explainer(Named, BaseEstimator, ABC):
 
     def _caveats(self) -> tuple[str, ...]:
         """What must be known about every answer."""
-        return (_UNHEARD,) if self.constraints_ and not self._obeys else ()
+        return (UNHEARD,) if self.constraints_ and not self._obeys else ()
 
     def _aim(self) -> Aim:
         return Aim(self.decision_, self.target, self.table_.schema, self._owner)

@@ -82,8 +82,9 @@ class NICE(Explainer):
     >>> import countervail as cv
     >>> table, lisa = cv.load("toy_credit"), cv.data.toy_credit_query()
     >>> e = cv.NICE().fit(table, cv.data.toy_credit_model).explain(lisa)
-    >>> print(e.to_text())
-    If you were 3 years older, lived in Antwerp and earned $10K more, the decision would be Accept.
+    >>> print(e.to_text())  # doctest: +NORMALIZE_WHITESPACE
+    If you were 3 years older (from 21 to 24), lived in Antwerp (instead of Brussels) and earned $10K more (from $50K to
+    $60K), the decision would be Accept.
     """
 
     name: ClassVar[str] = "nice"

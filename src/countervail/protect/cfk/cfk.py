@@ -24,7 +24,7 @@ from countervail.core.release import provenance, without_traces
 from countervail.core.sealed import spell_favourable
 from countervail.core.table import Rows, Table
 from countervail.explain.answering import Aim, Answers, Find, Queries, constrained, explanations
-from countervail.explain.base import Explainer, check_table
+from countervail.explain.base import UNHEARD, Explainer, check_table
 from countervail.explain.nice import REWARDS, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, freeze, live_table, verify_unchanged
@@ -115,6 +115,8 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
         shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
         caveats = (*found.caveats, _OWN) if found.own is not None else found.caveats
+        if search.settings_.reward == "none" and search.settings_.constraints(search.encoder_):
+            caveats = (*caveats, UNHEARD)
         return replace(found, factuals=queries, counterfactuals=cells, schema=shown, caveats=caveats)
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
@@ -204,10 +206,11 @@ class CFK(Savable, RegionProtector):
     >>> import countervail as cv
     >>> table, lisa, model = cv.load("toy_credit"), cv.data.toy_credit_query(), cv.data.toy_credit_model
     >>> print(cv.CFK(k=3).fit(table, model).explain(lisa).to_text())
-    If you earned $30K more, the decision would be Accept.
+    If you earned $30K more (from $50K to $80K), the decision would be Accept.
     >>> as_published = cv.CFK(k=3, search=cv.protect.GraspSearch(alpha=1, iterations=1), reward="none")
-    >>> print(as_published.fit(table, model).explain(lisa).to_text())
-    If you were 3-6 years older, lived in Antwerp and earned $10K more, the decision would be Accept.
+    >>> print(as_published.fit(table, model).explain(lisa).to_text())  # doctest: +NORMALIZE_WHITESPACE
+    If you were 3 to 6 years older (between 24 and 27 instead of 21), lived in Antwerp (instead of Brussels) and earned
+    $10K more (from $50K to $60K), the decision would be Accept.
       It holds for 50% of the combinations of these values.
     """
 

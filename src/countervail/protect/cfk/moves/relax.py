@@ -32,7 +32,11 @@ NOTHING_HELPS: Final = "Without any constraints there would be none either."
 
 def parts_of(constraints: Constraints) -> list[Part]:
     """The constraints one by one."""
-    parts = [(kind, j) for kind in _KINDS for j in sorted(getattr(constraints, kind))]
+    ways = constraints.ways
+    parts = [("ways", j) for j in sorted(ways) if ways[j] == "no"]
+    parts += [("allowed", j) for j in sorted(constraints.allowed)]
+    parts += [("ways", j) for j in sorted(ways) if ways[j] != "no"]
+    parts += [("forbidden", j) for j in sorted(constraints.forbidden)]
     return parts if constraints.max_changes is None else [*parts, ("max_changes", -1)]
 
 
