@@ -2,19 +2,30 @@
 
 Every data set as it is registered, 60% of the rows for training, a forest of 100 trees, and the first 200 test rows
 that it refuses. Times are CPU milliseconds per query on one thread, in one batch; `beyond_model` leaves the forest out.
+DiCE (random, KD-tree) and NICEx, in an environment of their own, answer the first `--peer-rows` of the same people of
+split 0 one by one (they know no batches), with the same forest; DiCE also under the same limits, as far as it can be told them. DiCE's answers count as
+valid if the forest says so, and as violations where they break a limit.
 
-python benchmarks/speed/actionable.py [--sets heart_c cmc ...] [--splits 0 1 2] [--quick]
+python benchmarks/speed/actionable.py [--sets heart_c cmc ...] [--splits 0 1 2] [--peer-rows 30] [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import pickle
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import sklearn
+from _peer import peer_python, run_peer
 from _record import parse, provenance, write
+from _recourse_worker import METHODS as PEERS
+from _recourse_worker import TARGET
 from threadpoolctl import threadpool_limits
 
 import countervail as cv
@@ -23,6 +34,7 @@ from countervail.model import train_forest
 
 K = 10
 RESULT = Path(__file__).parents[1] / "results" / "actionable.json"
+WORKER = Path(__file__).parent / "_recourse_worker.py"
 QUASI = {"heloc": ["ExternalRiskEstimate", "MSinceOldestTradeOpen", "NumSatisfactoryTrades", "NumTotalTrades"]}
 # What a person cannot change, or only one way.
 LIMITS: dict[str, dict[str, Any]] = {
@@ -133,6 +145,117 @@ def run(name: str, split: int, most: int, methods: list[str]) -> dict[str, Any]:
     return out
 
 
+def compare(name: str, most: int, rows: int) -> dict[str, Any]:
+    """What peers say to the same people, and what we say to them, each with and without limits."""
+    train, model, refused = setting(name, 0, most)
+    asked = refused.take(range(min(rows, len(refused))))
+    python = peer_python("recourse", ["dice-ml==0.11", "NICEx==0.2.3", f"scikit-learn=={sklearn.__version__}"])
+    out: dict[str, Any] = {"n": len(asked)}
+    for limited in (False, True):
+        limits = LIMITS[name] if limited else {}
+        end = "_limited" if limited else ""
+        own = figures(cv.CFK(k=K, **limits), train, model, refused)
+        e = cv.CFK(k=K, **limits).fit(train, model).explain(asked)
+        out[f"ours{end}"] = {
+            "found": int(e.found.sum()),
+            "features": float(cv.measure.sparsity(e)[e.found].mean()),
+            "ms": own["ms"],
+            "violations": sum(
+                broken(e.factuals.iloc[i], e.counterfactuals.iloc[i], limits) for i in np.flatnonzero(e.found)
+            ),
+        }
+        for method in PEERS if not limited else PEERS[:2]:
+            said = _told(python, method, train, asked, model, limits)
+            found = judged(said, asked, model, train, limits)
+            found["times_slower_than_ours"] = found["ms"] / own["ms"]
+            out[method + end] = found
+            print(f"{name} {method}{end}: {found}; ours {out[f'ours{end}']}", flush=True)
+    return out
+
+
+def judged(said: Any, asked: cv.Table, model: Any, train: cv.Table, limits: dict[str, Any]) -> dict[str, Any]:
+    """How a peer's answers fare."""
+    names = asked.schema.features
+    before, after = [], []
+    for (_, row), answer in zip(asked.features.iterrows(), said["answers"]):
+        if answer["row"] is not None:
+            before.append(row)
+            after.append(dict(zip(names, answer["row"])))
+    out: dict[str, Any] = {
+        "found": len(after),
+        "ms": 1000 * float(np.mean([a["seconds"] for a in said["answers"]])),
+        "same_forest": float(np.abs(_scores(model, asked, train) - np.array(said["scores"])).max()),
+    }
+    if not after:
+        return out
+    made = pd.DataFrame(after)
+    for n in names:
+        kind = train.frame[n].dtype
+        made[n] = (
+            made[n].astype(float) if train.schema[n].type == "numeric" else _labelled(made[n], train.frame[n], kind)
+        )
+    valid = np.isin(model.predict(made[names]), list(train.schema.favourable))
+    changed = [sum(not _same(b[n], a[n]) for n in names) for b, (_, a) in zip(before, made.iterrows())]
+    return out | {
+        "valid": int(valid.sum()),
+        "features": float(np.mean(np.array(changed)[valid])) if valid.any() else None,
+        "violations": sum(broken(b, a, limits) for b, (_, a) in zip(before, made.iterrows())),
+    }
+
+
+def broken(before: Any, after: Any, limits: dict[str, Any]) -> bool:
+    """Whether an answer breaks one of the limits with any value that it stands for."""
+    for n in limits.get("immutable", ()):
+        if not _same(before[n], after[n]):
+            return True
+    for n, way in limits.get("monotone", {}).items():
+        low, high = _ends(after[n])
+        if (low < before[n]) if way == "up" else (high > before[n]):
+            return True
+    return any(
+        _ends(after[n])[0] < low or _ends(after[n])[1] > high for n, (low, high) in limits.get("ranges", {}).items()
+    )
+
+
+def _ends(cell: Any) -> tuple[float, float]:
+    return (cell.left, cell.right) if isinstance(cell, pd.Interval) else (float(cell), float(cell))
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return bool(float(a) == float(b))
+    except (TypeError, ValueError):
+        return bool(a == b)
+
+
+def _labelled(values: pd.Series, known: pd.Series, kind: Any) -> pd.Series:
+    """Labels that passed through a file, as the table has them."""
+    spelt = {str(v): v for v in known.dropna().unique()}
+    return values.map(lambda v: spelt.get(str(v), v)).astype(kind)
+
+
+def _scores(model: Any, asked: cv.Table, train: cv.Table) -> Any:
+    good = [c in train.schema.favourable for c in model.classes_]
+    return model.predict_proba(asked.features)[:, good].sum(axis=1)
+
+
+def _told(python: Path, method: str, train: cv.Table, asked: cv.Table, model: Any, limits: dict[str, Any]) -> Any:
+    """What a peer answers."""
+    labels = [n for n in train.schema.features if train.schema[n].type != "numeric"]
+    codes, kinds = pd.factorize(train.target.astype(object), sort=True)
+    (desired,) = (i for i, kind in enumerate(kinds) if kind in train.schema.favourable)
+    about = {"labels": labels, "limits": limits, "desired": desired}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for part, frame in (("train", train.features.assign(**{TARGET: codes})), ("asked", asked.features)):
+            columns = {n: frame[n].astype(object).tolist() for n in frame.columns}
+            (folder / f"{part}.pkl").write_bytes(pickle.dumps(columns))
+        (folder / "model.pkl").write_bytes(pickle.dumps(model))
+        (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
+        run_peer(python, WORKER, str(folder), method)
+        return json.loads((folder / f"{method}.json").read_text(encoding="utf-8"))
+
+
 def _say(name: str, split: int, method: str, found: dict[str, Any]) -> None:
     ncp = f", NCP {found['ncp_percent']['value']:.3f}%" if "ncp_percent" in found else ""
     aim = f" (specification {EXPECTED[name][0]})" if method == "groups_sparsity" else ""
@@ -151,9 +274,10 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=list(LIMITS), choices=list(LIMITS))
     parser.add_argument("--splits", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--peer-rows", type=int, default=30, help="people whom DiCE and NICEx are asked about; 0: none")
     options = parse(parser, RESULT, quick="one small data set, a handful of answers")
     if options.quick:
-        options.sets, options.splits = ["heart_c"], [0]
+        options.sets, options.splits, options.peer_rows = ["heart_c"], [0], 0
     most = 10 if options.quick else 200
     about = provenance(options.sets, seed=0)
     with threadpool_limits(1):
@@ -161,7 +285,8 @@ def main() -> None:
             name: {str(split): run(name, split, most, options.methods) for split in options.splits}
             for name in options.sets
         }
-    write(options, {**about, "k": K, "expected_features_and_ncp_percent": EXPECTED, "sets": found})
+        peers = {name: compare(name, most, options.peer_rows) for name in options.sets if options.peer_rows}
+    write(options, {**about, "k": K, "expected_features_and_ncp_percent": EXPECTED, "sets": found, "peers": peers})
 
 
 if __name__ == "__main__":

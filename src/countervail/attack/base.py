@@ -135,6 +135,7 @@ class ReleaseAttack(_Attack):
 
     def run(self, release: Released, table: Table, control: Table) -> AttackResult:
         """Attack the people of `table`, and as a control those of `control`, who were never in it."""
+        check_people(type(self).__name__, table=table, control=control)
         plans = self.plans(table)
         outside = release.without_audit()
         register = self.register(table, control)
@@ -221,6 +222,7 @@ class OracleAttack(_Attack):
 
     def run(self, oracle: Explains, table: Table, control: Table) -> AttackResult:
         """Ask the oracle as the people of `control`, then look for the people of `table` in the answers."""
+        check_people(type(self).__name__, table=table, control=control)
         if not table.schema.names("quasi"):
             raise SchemaError(f"{type(self).__name__} needs quasi-identifiers. Give columns the role 'quasi'.")
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
@@ -271,3 +273,11 @@ def _equal(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
     same = (a.values == b.values) | (pd.isna(a).to_numpy() & pd.isna(b).to_numpy()) | unsaid
     right: Bools = np.asarray(same.all(axis=1)) & ~np.asarray((pd.isna(a).to_numpy() | unsaid).all(axis=1))
     return right
+
+
+def check_people(owner: str, **people: Any) -> None:
+    """The people attacked, and strangers for comparison, come as tables."""
+    for name, given in people.items():
+        if not isinstance(given, Table):
+            must = "a Table, such as a part of `table.split()`: it knows which columns others may know"
+            raise bad_parameter(owner, name, must, type(given).__name__)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import AttackResult, OracleAttack
+from countervail.attack.base import AttackResult, OracleAttack, check_people
 from countervail.core.arrays import Bools, Floats, Ints
 from countervail.core.cells import cell_text
 from countervail.core.errors import bad_parameter
@@ -64,6 +64,7 @@ class Inversion(OracleAttack):
         if not isinstance(oracle, Invertible):
             must = "a protector that offers its search (region_of, accepts, distance)"
             raise bad_parameter("Inversion", "oracle", must, type(oracle).__name__)
+        check_people("Inversion", table=table, control=control)
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
         left = self.left(oracle, queries, table)
         sizes = left["bisectors"]
@@ -149,7 +150,8 @@ def _suspects(cells: pd.DataFrame, people: pd.DataFrame, table: Table) -> pd.Dat
     """Each suspect's own quasi-identifiers with the released private values."""
     names = table.schema.features
     columns = {n: (people if n in people.columns else cells)[n].to_numpy(dtype=object) for n in names}
-    return pd.DataFrame({n: pd.Series(columns[n]).astype(table.frame[n].dtype) for n in names})
+    told = {n: pd.Series(np.where(pd.isna(values), None, values), dtype=object) for n, values in columns.items()}
+    return pd.DataFrame({n: told[n].astype(table.frame[n].dtype) for n in names})
 
 
 def _bisect(away: Floats, record: Ints, alive: Bools, answered: Ints, within: int = 1) -> Bools:

@@ -251,7 +251,7 @@ def _asked(path: Path, table: Table, private: bool, missing_too: bool, id_column
     frame = read_frame(path, table.schema, text=() if id_column is None else (id_column,))
     frame, ids = (frame, None) if id_column is None else without_ids(frame, id_column, table.schema, path.name)
     if private:
-        check_declared(frame, table.schema, "explain")
+        check_declared(frame, table.schema, "explain", holes=missing_too)
         return frame, ids
     conformed = conform_rows(frame, table, "explain")
     if not missing_too:

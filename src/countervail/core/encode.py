@@ -122,15 +122,16 @@ class Encoder:
 
 
 def encode_queries(
-    rows: Any, schema: Schema, encoder: Encoder, owner: str, *, beside: Sequence[str] = ()
+    rows: Any, schema: Schema, encoder: Encoder, owner: str, *, beside: Sequence[str] = (), holes: bool = False
 ) -> tuple[Encoder, pd.DataFrame, Matrix]:
     """Query rows as a frame and as numbers, and an encoder that knows their values too.
 
-    Columns named in `beside` may be there and are left aside.
+    Columns named in `beside` may be there and are left aside; numbers may be missing with `holes` only.
     """
     frame = to_pandas(rows, owner, "rows").drop(columns=list(beside), errors="ignore")
     frame = _conformed(frame, schema, {c.name: c.dtype for c in encoder.codings}, owner)
-    require_numbers(frame, schema, owner, "rows")
+    if not holes:
+        require_numbers(frame, schema, owner, "rows")
     wider, queries = encoder.extended(frame)
     return wider, frame, queries
 
@@ -146,11 +147,12 @@ def _conformed(rows: Any, schema: Schema, dtypes: Mapping[str, Any], owner: str)
     return pd.DataFrame(data).reset_index(drop=True)
 
 
-def check_declared(rows: Any, schema: Schema, owner: str) -> None:
+def check_declared(rows: Any, schema: Schema, owner: str, *, holes: bool = False) -> None:
     """Refuse query rows by the declaration alone: what is said depends on nobody's row."""
     frame = _declared_columns(rows, schema, owner)
     data = {n: conform_column(_numbers_as_such(frame[n], schema[n]), schema[n])[0] for n in frame.columns}
-    require_numbers(pd.DataFrame(data), schema, owner, "rows")
+    if not holes:
+        require_numbers(pd.DataFrame(data), schema, owner, "rows")
 
 
 def _declared_columns(rows: Any, schema: Schema, owner: str) -> pd.DataFrame:
@@ -178,13 +180,13 @@ def _numbers_as_such(values: pd.Series, column: Column) -> pd.Series:
     return values
 
 
-def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: str) -> None:
+def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: str, way: str = "") -> None:
     """Numeric columns must be complete where distances are taken."""
     numeric = [n for n in frame.columns if schema[n].type == "numeric"]
     if holes := [n for n in numeric if frame[n].isna().any()]:
         raise SchemaError(
             f"The '{parameter}' given to {owner} have missing values in numeric columns: {holes}. "
-            f"Impute or drop them first; categorical and ordinal columns may hold missing values."
+            f"{way or 'Impute or drop them first'}; categorical and ordinal columns may hold missing values."
         )
 
 

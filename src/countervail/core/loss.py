@@ -73,7 +73,9 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
         numbers = numbers[np.isfinite(numbers)]
         spread = float(np.ptp(numbers)) if len(numbers) else 0.0
         width = np.nan_to_num(axis.high - axis.low)
-        return width / spread if spread > 0 else np.zeros(len(axis.low))
+        part = width / spread if spread > 0 else np.zeros(len(axis.low))
+        # Numbers or none at all: such a cell says nothing.
+        return part if axis.holes is None else np.where(axis.holes & ~np.isnan(axis.low), 1.0, part)
     member = axis.member
     if table.schema[axis.name].type == "ordinal" and as_interval(table, axis.name):
         levels = table.schema[axis.name].levels

@@ -21,7 +21,7 @@ from countervail.core.release import provenance
 from countervail.core.table import Rows, Table
 from countervail.explain.agreement import doubts
 from countervail.explain.answering import Aim, Answers, Queries, constrained, explanations
-from countervail.model.decision import Decision
+from countervail.model.decision import Decision, answers_to
 
 _BATCH = 2048  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 
@@ -128,16 +128,6 @@ class Explainer(Named, BaseEstimator, ABC):
 
     def _aim(self) -> Aim:
         return Aim(self.decision_, self.target, self.table_.schema, self._owner)
-
-
-def answers_to(model: Any, frame: pd.DataFrame) -> bool:
-    """Whether a model says something about rows: it does not fail, and gives numbers or labels."""
-    ask = getattr(model, "predict_proba", getattr(model, "predict", model))
-    try:
-        said = np.asarray(ask(frame))
-    except Exception:  # noqa: BLE001 -- whatever a model raises may quote a row
-        return False
-    return said.dtype.kind != "f" or not np.isnan(said).any()
 
 
 def check_table(table: Any, owner: str, build: str = "Table.from_frame(df, target=...)") -> None:

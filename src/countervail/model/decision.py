@@ -99,6 +99,10 @@ class Decision:
             return best
         return self._codes(self._ask(getattr(self._model, "predict", self._model), frame), len(frame))
 
+    def answers_to(self, frame: pd.DataFrame) -> bool:
+        """Whether the model says something about rows: it does not fail, and gives numbers or labels."""
+        return answers_to(self._model, frame)
+
     @property
     def needs_call(self) -> bool:
         """Whether a decision takes a model call of its own although scores are known."""
@@ -236,3 +240,13 @@ def _nobody(table: Table) -> pd.DataFrame:
 
 def _order(values: pd.Series) -> pd.Series:
     return values if pd.api.types.is_numeric_dtype(values) else values.astype(str)
+
+
+def answers_to(model: Any, frame: pd.DataFrame) -> bool:
+    """Whether a model says something about rows: it does not fail, and gives numbers or labels."""
+    ask = getattr(model, "predict_proba", getattr(model, "predict", model))
+    try:
+        said = np.asarray(ask(frame))
+    except Exception:  # noqa: BLE001 -- whatever a model raises may quote a row
+        return False
+    return said.dtype.kind != "f" or not np.isnan(said).any()

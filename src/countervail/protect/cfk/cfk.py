@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from countervail.core.arrays import Bools, Matrix
 from countervail.core.constraints import CONSTRAINTS, asked_for
-from countervail.core.encode import Encoder, encode_queries
+from countervail.core.encode import Encoder, encode_queries, require_numbers
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.files.json_data import is_count, need, texts
@@ -136,7 +136,13 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
     def _coded(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         search = self.search_
-        return encode_queries(rows, search.schema_, search.encoder_, self._owner, beside=self.identifiers_)
+        wider, frame, x = encode_queries(
+            rows, search.schema_, search.encoder_, self._owner, beside=self.identifiers_, holes=True
+        )
+        # Numbers may be missing where the model can do without.
+        if (gone := np.isnan(x).any(axis=1)).any() and not search.decision_.answers_to(frame[gone]):
+            require_numbers(frame, search.schema_, self._owner, "rows")
+        return wider, frame, x
 
 
 class CFK(Savable, RegionProtector):
@@ -215,6 +221,7 @@ class CFK(Savable, RegionProtector):
     """
 
     name: ClassVar[str] = "cfk"
+    takes_missing: ClassVar[bool] = True
     variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({}, {"search": "exact"}, {"search": "grasp"})
 
     def __init__(

@@ -64,7 +64,7 @@ class Space:
         columns = np.array([encoder.names.index(n) for n in names], dtype=np.int64)
         values, codes = [], np.empty((len(rows), len(names)), dtype=np.int32)
         for j, c in enumerate(columns):
-            inverse, distinct = pd.factorize(rows[:, c], sort=True)
+            inverse, distinct = pd.factorize(rows[:, c], sort=True, use_na_sentinel=False)  # missing comes last
             values.append(np.asarray(distinct, dtype=float))
             codes[:, j] = inverse
         sizes = np.array([len(v) for v in values], dtype=np.int64)
@@ -74,8 +74,11 @@ class Space:
         for j, v in enumerate(values):
             positions[j, : len(v)] = v
             if interval[j]:
-                coding = encoder.codings[columns[j]]
-                scale[j] = float(np.ptp(v)) if coding.numeric else float(max(coding.levels - 1, 1))
+                coding, there = encoder.codings[columns[j]], v[~np.isnan(v)]
+                spread = float(np.ptp(there)) if len(there) else 0.0
+                scale[j] = spread if coding.numeric else float(max(coding.levels - 1, 1))
+                if len(there) < len(v):  # off the scale: whoever is grouped with numbers costs a whole column
+                    positions[j, len(v) - 1] = there.max(initial=0.0) + (spread or 1.0)
         unit = np.where(interval, np.divide(w, scale, out=np.zeros_like(w), where=scale > 0), w / sizes)
         first, row_tuple = distinct_rows(codes)
         return cls(
@@ -92,6 +95,11 @@ class Space:
             unit,
             np.where(scale > 0, scale, 1.0),
         )
+
+    @property
+    def missing(self) -> list[int]:
+        """The rank of a missing number, the last one, in each column (-1: none is missing)."""
+        return [len(v) - 1 if np.isnan(v[-1]) else -1 for v in self.values]
 
     def only(self, rows: Ints) -> Space:
         """The same codes and costs for some of the rows."""
@@ -143,7 +151,9 @@ class Space:
         for j, coding in enumerate(self.codings):
             if coding.numeric:
                 low, high = self.values[j][boxes.low[:, j]], self.values[j][boxes.high[:, j]]
-                axes.append(Range(coding.name, low, high, pd.api.types.is_integer_dtype(coding.dtype)))
+                whole = pd.api.types.is_integer_dtype(coding.dtype)
+                holes = boxes.member[:, j, self.missing[j]] if self.missing[j] >= 0 else None
+                axes.append(Range(coding.name, low, high, whole, holes))
                 continue
             known = coding.values
             member = np.zeros((len(boxes), len(known)), dtype=bool)

@@ -66,15 +66,22 @@ class SpanShape:
     column: int
     low: Floats
     high: Floats
+    holes: Bools  # whether somebody's number is missing
 
     def gap(self, x: Floats, scale: float) -> Floats:
-        """Query x group: 0 inside, else to the nearer end."""
-        return np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
+        """Query x group: 0 inside, else to the nearer end; 1 between what is missing and what is not."""
+        away = np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
+        return np.where(np.isnan(away), ~(np.isnan(x)[:, None] & self.holes[None]), away)
+
+    def outside(self, x: Floats) -> Bools:
+        """Query x group: whose value does not lie in the cell."""
+        inside = (x[:, None] >= self.low[None]) & (x[:, None] <= self.high[None])
+        return ~(inside | (np.isnan(x)[:, None] & self.holes[None]))
 
     def options(self, g: int, distinct: Floats) -> Floats:
-        """The register's values inside group `g`."""
+        """The register's values inside group `g`; a missing one comes last."""
         inside: Floats = distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
-        return inside
+        return np.append(inside, np.nan) if self.holes[g] else inside
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -104,7 +111,8 @@ def shapes(regions: Regions, encoder: Encoder) -> list[SpanShape | SetShape]:
         j = encoder.names.index(axis.name)
         coding = encoder.codings[j]
         if isinstance(axis, Range):
-            out.append(SpanShape(j, axis.low, axis.high))
+            holes = np.zeros(len(regions), dtype=bool) if axis.holes is None else axis.holes
+            out.append(SpanShape(j, axis.low, axis.high, holes))
             continue
         position = {v: i for i, v in enumerate(coding.values)}
         member = np.zeros((len(regions), len(position)), dtype=bool)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Ints, Matrix
@@ -62,17 +63,16 @@ class GroupSearch(WithoutRows, BaseEstimator):
         check_count("GroupSearch", "cell_budget", self.cell_budget)
         self._check_explainer(settings)
         self.settings_ = replace(settings, previous=None, explainer=None)
-        require_numbers(table.features, table.schema, owner, "table")
         clean = canonical_table(table)
         # A model of other columns is refused before the work begins; nobody who waits is asked about.
         if previous is None:
-            Decision.unseen(
-                model, clean.schema, labels_of(clean), made_up(Encoder.fit(clean), dict(clean.frame)), owner
-            )
-            self.sealed_, group = self._sealed(clean)
+            rows = made_up(Encoder.fit(clean), dict(clean.frame))
+            decision = Decision.unseen(model, clean.schema, labels_of(clean), rows, owner)
         else:
-            Decision.unseen(model, previous.table.schema, previous.table.labels, previous.table.made_up(), owner)
-            self.sealed_, group = self._grown(table, clean, previous)
+            rows = previous.table.made_up()
+            decision = Decision.unseen(model, previous.table.schema, previous.table.labels, rows, owner)
+        self._check_numbers(clean, rows, decision)
+        self.sealed_, group = self._sealed(clean) if previous is None else self._grown(table, clean, previous)
         self._settle(model)
         made, inside = self.sealed_, group >= 0
         members = Members.of(made, made.encoder.encode(clean.features[inside]), group[inside])
@@ -294,6 +294,13 @@ class GroupSearch(WithoutRows, BaseEstimator):
             must = "None, or NICE(reward='none', justified=False) as it is, for search='groups': labels, constraints, "
             must += "rewards and other scales would tell about the owner"
             raise bad_parameter(settings.owner, "explainer", must, given)
+
+    def _check_numbers(self, clean: Table, rows: pd.DataFrame, decision: Decision) -> None:
+        """Numbers may be missing where the model can do without them, as made-up rows tell."""
+        numbers = [n for n in clean.schema.features if clean.schema[n].type == "numeric"]
+        holes = [n for n in numbers if clean.frame[n].isna().any()]
+        if holes and not decision.answers_to(rows.assign(**dict.fromkeys(holes, np.nan))):
+            require_numbers(clean.features, clean.schema, self.settings_.owner, "table")
 
     def _grouped(self, space: Space, table: Table) -> Ints:
         """The group of each row, from quasi-identifiers alone."""

@@ -166,7 +166,7 @@ class GroupTable:
             "sealed": self.sealed.to_dict(),
             "schema": self.schema.to_dict(),
             "kinds": dict(self.kinds),
-            "register": {n: v.tolist() for n, v in self.register.items()},
+            "register": {n: [value_to_json(x) for x in v.tolist()] for n, v in self.register.items()},
             "sets": dict(self.sets),
             "scale": dict(self.scale),
             "reach": self.reach.tolist(),
@@ -192,7 +192,7 @@ class GroupTable:
         need(set(data["sets"]) <= set(quasi))
         reach = np.array(data["reach"], dtype=float).reshape(len(sealed.regions), len(quasi))
         register = {n: np.array(v, dtype=float) for n, v in data["register"].items()}
-        need(all(v.ndim == 1 and np.isfinite(v).all() and (np.diff(v) > 0).all() for v in register.values()))
+        need(all(v.ndim == 1 and _ascends(v) for v in register.values()))
         labels = tuple(value_from_json(v) for v in data["labels"])
         made = cls(sealed, schema, data["kinds"], register, data["sets"], data["scale"], reach, labels)
         codes = made.private[:, ~made.encoder.numeric]
@@ -223,10 +223,17 @@ def made_up(encoder: Encoder, held: Mapping[str, Any]) -> pd.DataFrame:
     for j, coding in enumerate(encoder.codings):
         if coding.numeric:
             numbers = np.asarray(held[coding.name], dtype=float)
-            rows[:, j] = [numbers.min(), numbers.max()]
+            known = numbers[~np.isnan(numbers)]
+            rows[:, j] = [known.min(), known.max()] if len(known) else np.nan
         else:
             rows[1, j] = min(1, len(coding.lookup) - 1)
     return encoder.decode(rows)
+
+
+def _ascends(values: Floats) -> bool:
+    """Whether numbers are finite and in order; a missing one may come last."""
+    known = values[:-1] if len(values) and np.isnan(values[-1]) else values
+    return bool(np.isfinite(known).all() and (np.diff(known) > 0).all())
 
 
 def labels_of(clean: Table) -> tuple[Any, ...]:
@@ -237,9 +244,9 @@ def labels_of(clean: Table) -> tuple[Any, ...]:
 
 
 def holds_numbers(values: pd.Series) -> bool:
-    """Whether a column holds numbers, and one in every row."""
+    """Whether a column holds numbers, or nothing at all."""
     plain = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
-    return plain and not bool(values.isna().any())
+    return plain or bool(values.isna().all())
 
 
 def kind_of(values: pd.Series, column: Column) -> str:
@@ -256,7 +263,9 @@ def measure_reach(
     columns: list[Floats] = []
     for axis in regions.axes:
         if isinstance(axis, Range):
-            columns.append(np.nan_to_num(axis.high - axis.low) / scale[axis.name])
+            width = np.nan_to_num(axis.high - axis.low) / scale[axis.name]
+            mixed = np.zeros(len(width), dtype=bool) if axis.holes is None else axis.holes & ~np.isnan(axis.low)
+            columns.append(np.where(mixed, 1.0, width))
             continue
         member = axis.member
         if axis.name in sets:

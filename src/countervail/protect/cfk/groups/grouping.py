@@ -57,10 +57,13 @@ def boxes_of(space: Space, group: Ints) -> Boxes:
     member = np.zeros((n, q, v), dtype=bool)
     for column in range(q):
         member[group, column, space.row_codes[:, column]] = True
-    low, high = member.argmax(axis=2), v - 1 - member[:, :, ::-1].argmax(axis=2)
-    ranks = np.arange(v)
+    known, ranks = member.copy(), np.arange(v)
+    for j, hole in enumerate(space.missing):
+        if hole >= 0:  # numbers alone have ends, where there are any
+            known[:, j, hole] &= ~known[:, j, :hole].any(axis=1)
+    low, high = known.argmax(axis=2), v - 1 - known[:, :, ::-1].argmax(axis=2)
     for j in np.flatnonzero(space.interval):
-        member[:, j] = (ranks >= low[:, j, None]) & (ranks <= high[:, j, None])
+        member[:, j] |= (ranks >= low[:, j, None]) & (ranks <= high[:, j, None])
     return Boxes(low.astype(np.int64), high.astype(np.int64), member)
 
 

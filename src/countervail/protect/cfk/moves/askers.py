@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.core.encode import Encoder
 from countervail.protect.cfk.groups.candidates import _combinations
 from countervail.protect.cfk.moves.allowed import Allowed
@@ -157,7 +157,7 @@ class Askers:
         offers, x, there = self.within.offers, self.x[rows], candidate >= 0
         at = np.where(there, candidate, 0)
         goal, region = offers.private[at], offers.group[at]
-        may, many = goal != x[:, None], np.ones(goal.shape, dtype=np.int64)
+        may, many = unlike(goal, x[:, None]), np.ones(goal.shape, dtype=np.int64)
         step, content = np.empty(goal.shape), goal.copy()
         query = np.asarray(rows)[:, None]
         for j in map(int, np.flatnonzero(~offers.quasi)):
@@ -181,7 +181,7 @@ class Askers:
         fine = self.within.allowed.may_become(encoder, self.x, j, known)[:, which]
         every: Bools = np.logical_and.reduceat(fine, limit.starts, axis=1)
         if limit.region is None:
-            differs = self.x[:, j, None] != limit.values[None]
+            differs = unlike(self.x[:, j, None], limit.values[None])
         else:
             place = [c.column for c in self.within.offers.cells].index(j)
             differs = self.outside[place][:, limit.region]
@@ -191,7 +191,8 @@ class Askers:
 def _named(content: Floats) -> Ints:
     """A 64-bit name of each (feature, value or cell); the sum of names stands for a set of moves."""
     columns = np.arange(1, content.shape[-1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    z = np.ascontiguousarray(content + 0.0).view(np.uint64) + columns
+    told = np.where(np.isnan(content), np.inf, content + 0.0)  # NaN has many spellings
+    z = np.ascontiguousarray(told).view(np.uint64) + columns
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
     return (z ^ (z >> np.uint64(31))).view(np.int64)

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.region import Regions
@@ -43,7 +43,9 @@ class CellColumn:
     def of(cls, shape: SpanShape | SetShape, heom: HEOM, width: Floats, distinct: Floats) -> Self:
         """Number the cells; `distinct` are the column's values in the table, which a span stands for."""
         j = shape.column
-        content = np.column_stack([shape.low, shape.high]) if isinstance(shape, SpanShape) else shape.member
+        spans = isinstance(shape, SpanShape)
+        content = np.column_stack([shape.low, shape.high, shape.holes]) if spans else shape.member
+        content = np.nan_to_num(content, nan=np.inf) if spans else content  # there are many NaN, but they say the same
         seen: dict[bytes, int] = {}
         number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in content], dtype=np.int64)
         firsts = np.unique(number, return_index=True)[1]
@@ -52,7 +54,8 @@ class CellColumn:
         inside = (shape.options(int(g), distinct) for g in firsts)
         options = tuple(o if len(o) else np.array([np.nan]) for o in inside)  # everybody of a stored group may be gone
         sizes = np.array([len(o) for o in options], dtype=np.int64)
-        ends = np.array([(o[0], o[-1]) for o in options]).reshape(-1, 2)
+        numbers = (o[~np.isnan(o)] if len(o) > 1 else o for o in options)
+        ends = np.array([(o[0], o[-1]) for o in numbers]).reshape(-1, 2)
         nearest = np.zeros((0, 0))
         if isinstance(shape, SetShape):
             values = shape.member.shape[1]
@@ -71,7 +74,7 @@ class CellColumn:
     def outside(self, x: Floats) -> Bools:
         """Query x region: whose value lies in no cell; one that the table never had is in no set."""
         if isinstance(self.shape, SpanShape):
-            return (x[:, None] < self.shape.low[None]) | (x[:, None] > self.shape.high[None])
+            return self.shape.outside(x)
         member = self.shape.member
         wide = np.concatenate([member, np.zeros((len(member), 1), dtype=bool)], axis=1)
         return ~wide[:, self._codes(x)].T
@@ -80,7 +83,8 @@ class CellColumn:
         """For queries and a region of each (same shape but for trailing axes): the value of the cell nearest to x."""
         own = x.reshape(x.shape + (1,) * (region.ndim - 1))
         if isinstance(self.shape, SpanShape):
-            return np.clip(own, self.ends[region, 0], self.ends[region, 1])
+            low, high = self.ends[region, 0], self.ends[region, 1]
+            return np.where(np.isnan(own), low, np.clip(own, low, high))
         near: Floats = self.nearest[self.number[region], self._codes(own)]
         return near
 
@@ -135,12 +139,12 @@ class Offers:
 
     def between(self, j: int, x: Floats, v: Floats) -> Floats:
         """HEOM's term of one private column."""
-        apart: Floats = (x != v).astype(float)
+        apart: Floats = unlike(x, v).astype(float)
         if not self.measured[j]:
             return apart
         step: Floats = np.abs(x - v) / self.scale[j]
         hole = self.missing[j]
-        return np.where((x == hole) | (v == hole), apart, step) if hole >= 0 else step
+        return np.where((x == hole) | (v == hole) | np.isnan(step), apart, step)
 
     @property
     def regions(self) -> int:
