@@ -3,8 +3,8 @@
 Every data set as it is registered, 60% of the rows for training, a forest of 100 trees, and the first 200 test rows
 that it refuses. Times are CPU milliseconds per query on one thread, in one batch; `beyond_model` leaves the forest out.
 DiCE (random, KD-tree) and NICEx, in an environment of their own, answer the first `--peer-rows` of the same people of
-split 0 one by one (they know no batches), with the same forest; DiCE also under the same limits, as far as it can be told them. DiCE's answers count as
-valid if the forest says so, and as violations where they break a limit.
+split 0 one by one (they know no batches), with the same forest; DiCE also under the same limits, as far as it can be
+told them. Their answers count as valid if the forest says so, and as violations where they break a limit.
 
 python benchmarks/speed/actionable.py [--sets heart_c cmc ...] [--splits 0 1 2] [--peer-rows 30] [--quick]
 """

@@ -149,9 +149,10 @@ def _records(e: Explanations, table: Table) -> ReleasedRecords:
 def _suspects(cells: pd.DataFrame, people: pd.DataFrame, table: Table) -> pd.DataFrame:
     """Each suspect's own quasi-identifiers with the released private values."""
     names = table.schema.features
-    columns = {n: (people if n in people.columns else cells)[n].to_numpy(dtype=object) for n in names}
-    told = {n: pd.Series(np.where(pd.isna(values), None, values), dtype=object) for n, values in columns.items()}
-    return pd.DataFrame({n: told[n].astype(table.frame[n].dtype) for n in names})
+    columns = {n: (people if n in people.columns else cells)[n].to_numpy(dtype=object, copy=True) for n in names}
+    for values in columns.values():
+        values[pd.isna(values)] = None  # a number that is missing has no other spelling that can be converted
+    return pd.DataFrame({n: pd.Series(columns[n]).astype(table.frame[n].dtype) for n in names})
 
 
 def _bisect(away: Floats, record: Ints, alive: Bools, answered: Ints, within: int = 1) -> Bools:

@@ -204,5 +204,5 @@ def test_attacks_say_that_people_come_as_tables(attack):
     mine = table(people(6))
     protector = cv.CFK(k=3).fit(mine, model)
     given = protector.explain(asked(6)) if isinstance(attack, cv.attack.Linkage) else protector
-    with pytest.raises(cv.ParameterError, match="'control'.*Table"):
+    with pytest.raises(cv.ParameterError, match=r"'control'.*Table"):
         attack.run(given, mine, control=asked(6))

@@ -140,7 +140,8 @@ class RegionProtector(WithoutRows, ExplanationProtector):
             rows, search.schema_, search.encoder_, self._owner, beside=self.identifiers_, holes=True
         )
         # Numbers may be missing where the model can do without.
-        if (gone := np.isnan(x).any(axis=1)).any() and not search.decision_.answers_to(frame[gone]):
+        gone = np.flatnonzero(np.isnan(x).any(axis=1))
+        if len(gone) and not search.decision_.answers_to(frame.iloc[gone]):
             require_numbers(frame, search.schema_, self._owner, "rows")
         return wider, frame, x
 

@@ -60,10 +60,8 @@ class RegionSearch(BaseEstimator, ABC):
         for name, value in self.get_params(deep=False).items():
             check_count(type(self).__name__, name, value)
         self.settings_ = settings
-        quasi = table.schema.names("quasi")
-        require_numbers(
-            table.frame[quasi], table.schema, settings.owner, "table", "Impute or drop them, or use search='groups'"
-        )
+        quasi, way = table.schema.names("quasi"), "Impute or drop them, or use search='groups'"
+        require_numbers(table.frame[quasi], table.schema, settings.owner, "table", way)
         self.explainer_ = settings.native().fit(table, model)
         self.table_, self.schema_, self.encoder_ = table, table.schema, self.explainer_.encoder_
         self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_

@@ -68,6 +68,12 @@ class SpanShape:
     high: Floats
     holes: Bools  # whether somebody's number is missing
 
+    @property
+    def content(self) -> Floats:
+        """What tells cells apart; of NaN there are many, but they say the same."""
+        ends = np.column_stack([self.low, self.high, self.holes])
+        return np.where(np.isnan(ends), np.inf, ends)
+
     def gap(self, x: Floats, scale: float) -> Floats:
         """Query x group: 0 inside, else to the nearer end; 1 between what is missing and what is not."""
         away = np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
@@ -91,6 +97,11 @@ class SetShape:
     column: int
     member: Bools
     away: Floats
+
+    @property
+    def content(self) -> Bools:
+        """What tells cells apart."""
+        return self.member
 
     def gap(self, x: Floats, scale: float) -> Floats:
         """Query x group: 0 in the set, else steps to its nearest level, or 1 for labels and values never seen."""

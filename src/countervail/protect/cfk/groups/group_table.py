@@ -264,8 +264,8 @@ def measure_reach(
     for axis in regions.axes:
         if isinstance(axis, Range):
             width = np.nan_to_num(axis.high - axis.low) / scale[axis.name]
-            mixed = np.zeros(len(width), dtype=bool) if axis.holes is None else axis.holes & ~np.isnan(axis.low)
-            columns.append(np.where(mixed, 1.0, width))
+            holes = False if axis.holes is None else axis.holes
+            columns.append(np.where(holes & ~np.isnan(axis.low), 1.0, width))
             continue
         member = axis.member
         if axis.name in sets:

@@ -58,9 +58,9 @@ def boxes_of(space: Space, group: Ints) -> Boxes:
     for column in range(q):
         member[group, column, space.row_codes[:, column]] = True
     known, ranks = member.copy(), np.arange(v)
-    for j, hole in enumerate(space.missing):
+    for column, hole in enumerate(space.missing):
         if hole >= 0:  # numbers alone have ends, where there are any
-            known[:, j, hole] &= ~known[:, j, :hole].any(axis=1)
+            known[:, column, hole] &= ~known[:, column, :hole].any(axis=1)
     low, high = known.argmax(axis=2), v - 1 - known[:, :, ::-1].argmax(axis=2)
     for j in np.flatnonzero(space.interval):
         member[:, j] |= (ranks >= low[:, j, None]) & (ranks <= high[:, j, None])

@@ -43,9 +43,7 @@ class CellColumn:
     def of(cls, shape: SpanShape | SetShape, heom: HEOM, width: Floats, distinct: Floats) -> Self:
         """Number the cells; `distinct` are the column's values in the table, which a span stands for."""
         j = shape.column
-        spans = isinstance(shape, SpanShape)
-        content = np.column_stack([shape.low, shape.high, shape.holes]) if spans else shape.member
-        content = np.nan_to_num(content, nan=np.inf) if spans else content  # there are many NaN, but they say the same
+        content = shape.content
         seen: dict[bytes, int] = {}
         number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in content], dtype=np.int64)
         firsts = np.unique(number, return_index=True)[1]
