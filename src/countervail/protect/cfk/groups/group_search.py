@@ -71,7 +71,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         else:
             rows = previous.table.made_up()
             decision = Decision.unseen(model, previous.table.schema, previous.table.labels, rows, owner)
-        self._check_numbers(clean, rows, decision)
+        _check_numbers(clean, rows, decision, owner)
         self.sealed_, group = self._sealed(clean) if previous is None else self._grown(table, clean, previous)
         self._settle(model)
         made, inside = self.sealed_, group >= 0
@@ -295,13 +295,6 @@ class GroupSearch(WithoutRows, BaseEstimator):
             must += "rewards and other scales would tell about the owner"
             raise bad_parameter(settings.owner, "explainer", must, given)
 
-    def _check_numbers(self, clean: Table, rows: pd.DataFrame, decision: Decision) -> None:
-        """Numbers may be missing where the model can do without them, as made-up rows tell."""
-        numbers = [n for n in clean.schema.features if clean.schema[n].type == "numeric"]
-        holes = [n for n in numbers if clean.frame[n].isna().any()]
-        if holes and not decision.answers_to(rows.assign(**dict.fromkeys(holes, np.nan))):
-            require_numbers(clean.features, clean.schema, self.settings_.owner, "table")
-
     def _grouped(self, space: Space, table: Table) -> Ints:
         """The group of each row, from quasi-identifiers alone."""
         if self.settings_.grouping == "clusters":
@@ -343,3 +336,11 @@ class GroupSearch(WithoutRows, BaseEstimator):
             return bad
 
         return failing
+
+
+def _check_numbers(clean: Table, rows: pd.DataFrame, decision: Decision, owner: str) -> None:
+    """Numbers may be missing where the model can do without them, as made-up rows tell."""
+    numbers = [n for n in clean.schema.features if clean.schema[n].type == "numeric"]
+    holes = [n for n in numbers if clean.frame[n].isna().any()]
+    if holes and not decision.answers_to(rows.assign(**dict.fromkeys(holes, np.nan))):
+        require_numbers(clean.features, clean.schema, owner, "table")
