@@ -4,7 +4,8 @@ Every data set as it is registered, 60% of the rows for training, a forest of 10
 that it refuses. Times are CPU milliseconds per query on one thread, in one batch; `beyond_model` leaves the forest out.
 DiCE (random, KD-tree) and NICEx, in an environment of their own, answer the first `--peer-rows` of the same people of
 split 0 one by one (they know no batches), with the same forest; DiCE also under the same limits, as far as it can be
-told them. Their answers count as valid if the forest says so, and as violations where they break a limit.
+told them. Their answers count as valid if the forest says so, and as violations where they break a limit. Attacks ask
+for three answers each.
 
 python benchmarks/speed/actionable.py [--sets heart_c cmc ...] [--splits 0 1 2] [--peer-rows 30] [--quick]
 """
@@ -142,6 +143,19 @@ def run(name: str, split: int, most: int, methods: list[str]) -> dict[str, Any]:
         _say(name, split, method, out[method])
     out["groups_limited"] = figures(cv.CFK(k=K, **LIMITS[name]), train, forest, refused)
     _say(name, split, "groups_limited", out["groups_limited"])
+    return out
+
+
+def attacked(name: str, most: int, people: int) -> dict[str, Any]:
+    """The fewest people that three answers to each of some people leave to an adversary; Linkage's successes."""
+    train, model, refused = setting(name, 0, most)
+    made = cv.CFK(k=K, n_counterfactuals=3).fit(train, model)
+    linked = cv.attack.Linkage().run(made.explain(refused.take(range(min(people, len(refused))))), train, refused)
+    out = {"linkage_successes": linked.members.value, "linkage": int(linked.set_sizes.min())}
+    for attack in (cv.attack.Intersection, cv.attack.Inversion):
+        left = attack(n_targets=people).run(made, train, refused)
+        out[attack.name] = int(left.set_sizes.min())
+    print(f"{name}: {out}", flush=True)
     return out
 
 
@@ -286,7 +300,9 @@ def main() -> None:
             for name in options.sets
         }
         peers = {name: compare(name, most, options.peer_rows) for name in options.sets if options.peer_rows}
-    write(options, {**about, "k": K, "expected_features_and_ncp_percent": EXPECTED, "sets": found, "peers": peers})
+        left = {name: attacked(name, most, 2 if options.quick else 40) for name in options.sets}
+    expected = {"k": K, "expected_features_and_ncp_percent": EXPECTED}
+    write(options, {**about, **expected, "sets": found, "peers": peers, "people_left_by_attacks": left})
 
 
 if __name__ == "__main__":
