@@ -72,6 +72,13 @@ def test_one_class_or_one_row_is_no_reason_for_doubt():
     assert _standardised(np.array([1]), np.array([0]), 2) == 0
 
 
+@pytest.mark.parametrize("search", ["exact", "grasp"])
+def test_regions_around_rows_come_with_the_doubt(search):
+    with pytest.warns(cv.ModelWarning):
+        protector = cv.CFK(k=4, search=search).fit(small_table(), inverted)
+    assert any(WORDS in c for c in protector.explain(small_table(5, seed=1)).caveats)
+
+
 @pytest.mark.parametrize("protector", [cv.CFK(k=4), cv.CFK(k=4, grouping="mondrian")], ids=str)
 def test_whoever_may_not_ask_about_peoples_rows_does_not_compare(protector):
     with warnings.catch_warnings():

@@ -69,6 +69,7 @@ class FittedSearch(Protocol):
     schema_: Schema
     encoder_: Encoder
     decision_: Decision
+    caveats_: tuple[str, ...]  # about the model, where it may be asked about the table's rows
 
     def answer(self, asked: Queries) -> Answers:
         """Answers to a batch of queries."""

@@ -114,7 +114,7 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         # Frames and schema tell of nothing but the cells that they hold.
         cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
         shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
-        caveats = (*found.caveats, _OWN) if found.own is not None else found.caveats
+        caveats = (*found.caveats, *search.caveats_, *((_OWN,) if found.own is not None else ()))
         if search.settings_.reward == "none" and search.settings_.constraints(search.encoder_):
             caveats = (*caveats, UNHEARD)
         return replace(found, factuals=queries, counterfactuals=cells, schema=shown, caveats=caveats)

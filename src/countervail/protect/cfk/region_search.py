@@ -65,6 +65,7 @@ class RegionSearch(BaseEstimator, ABC):
         self.explainer_ = settings.native().fit(table, model)
         self.table_, self.schema_, self.encoder_ = table, table.schema, self.explainer_.encoder_
         self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_
+        self.caveats_ = self.explainer_.caveats_
         self.space_ = Space.fit(table, self.encoder_, self.rows_, settings.weights, settings.owner)
         self.desired_ = Aim(self.decision_, settings.target, table.schema, settings.owner).aimed()
         self.constraints_ = settings.constraints(self.encoder_)

@@ -241,7 +241,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
     def _settle(self, model: Any) -> None:
         """What follows from the sealed table and the model alone."""
         made, s = self.sealed_, self.settings_
-        self.schema_, self.encoder_ = made.schema, made.encoder
+        self.schema_, self.encoder_, self.caveats_ = made.schema, made.encoder, ()
         self.decision_ = Decision.unseen(model, made.schema, made.labels, made.made_up(), s.owner)
         self.desired_ = Aim(self.decision_, s.target, made.schema, s.owner).aimed()
         self.candidates_ = Candidates(made)
