@@ -286,11 +286,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def _verify_diverse(self, clean: Table, group: Ints) -> None:
         """Groups are merged when they are formed; labels and the distribution of all may be others by now."""
-        s, inside = self.settings_, group >= 0
-        if not self._looks_at_secrets or s.sensitive is None:
-            return
-        failing = less_diverse(s, clean.frame[s.sensitive][inside], clean.schema[s.sensitive])
-        if failing(dense(group[inside])).any():
+        inside = np.flatnonzero(group >= 0)
+        if self._looks_at_secrets and self._failing(clean.take(inside))(dense(group[inside])).any():
             raise SchemaError(
                 "The groups of 'previous' and the new ones do not keep l or t together: labels have changed, or the "
                 "values of all people are distributed otherwise than before. Nothing has left. Fit without l and t."
@@ -325,14 +322,17 @@ class GroupSearch(WithoutRows, BaseEstimator):
         """Merge groups whose sensitive values are too alike."""
         if not self._looks_at_secrets:
             return group
-        s = self.settings_
-        if s.sensitive is None or s.sensitive not in table.frame.columns:
-            raise bad_parameter(s.owner, "sensitive", f"one of the columns {list(table.frame.columns)}", s.sensitive)
-        failing = less_diverse(s, table.frame[s.sensitive], table.schema[s.sensitive])
+        s, failing = self.settings_, self._failing(table)
         merged = merge(space, group, failing)
         if failing(merged).any():
             raise bad_parameter(s.owner, "l", f"at most the number of values of '{s.sensitive}'", s.l)
         return merged
+
+    def _failing(self, table: Table) -> Callable[[Ints], Bools]:
+        s, names = self.settings_, list(table.frame.columns)
+        if s.sensitive is None or s.sensitive not in names:
+            raise bad_parameter(s.owner, "sensitive", f"one of the columns {names}", s.sensitive)
+        return less_diverse(s, table.frame[s.sensitive], table.schema[s.sensitive])
 
     @property
     def _looks_at_secrets(self) -> bool:
