@@ -153,6 +153,7 @@ def stored(tmp_path_factory):
         (lambda d: {**d, "parameters": {**d["parameters"], "k": -5}}, "is damaged"),
         (lambda d: {**d, "parameters": {**d["parameters"], "k": None}}, "is damaged"),
         (lambda d: {**d, "parameters": {**d["parameters"], "l": 9, "sensitive": "ill"}}, "is damaged"),
+        (lambda d: {**d, "parameters": {**d["parameters"], "t": 0.0, "sensitive": "ill"}}, "is damaged"),
     ],
 )
 def test_a_damaged_file_is_said_in_one_line(stored, tmp_path, change, message):

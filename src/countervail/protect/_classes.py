@@ -21,7 +21,7 @@ from countervail.core.schema import Schema
 from countervail.core.sealed import SealedTable, spell_favourable
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.ledger.ledger import Ledger
-from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, verify_unchanged
+from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, snapshot, verify_unchanged
 from countervail.protect._recorded import partition_digest
 from countervail.protect.base import TableProtector
 
@@ -75,6 +75,9 @@ class ClassProtector(WithoutRows, TableProtector):
 
         New rows leave in classes that keep the promise among themselves; the others are suppressed and counted.
         """
+        return snapshot(self)._released(rows)
+
+    def _released(self, rows: Rows | None) -> Release:
         verify_unchanged(self)
         if rows is None or rows is live_table(self):
             release = replace(self.release_, audit=live_table(self))

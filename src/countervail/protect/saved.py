@@ -22,7 +22,7 @@ from countervail.core.hierarchy import Hierarchy
 from countervail.core.release import Release, package_version
 from countervail.core.sealed import SealedTable
 from countervail.core.stats import plain_value
-from countervail.protect._fitted import WithoutRows, verify_unchanged
+from countervail.protect._fitted import WithoutRows, snapshot, verify_unchanged
 
 FORMAT = 1
 _GONE = ("ledger", "previous", "explainer")  # objects that belong to whoever fitted it
@@ -39,15 +39,16 @@ class Savable(WithoutRows):
         It holds the k-anonymous table and no rows. It is confidential all the same: private values stand in it, each
         among k people. A ledger is told before; it does not come along.
         """
-        verify_unchanged(self)
-        maker: Any = self
+        now = snapshot(self)
+        verify_unchanged(now)
+        maker: Any = now
         data = {
             "kind": "protector",
             "format": FORMAT,
             "protector": self.name,
             "countervail": package_version(),
             "parameters": parameters_to_json(maker.get_params(deep=False)),
-            **self._saved(),
+            **now._saved(),
         }
         write_text(json.dumps(data, allow_nan=False), path, confidential=True)
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -457,6 +458,51 @@ def test_l_and_t_are_not_promised_over_groups_that_were_not_merged_for_them():
     three, last = fit(people(0), two.roster_, l=2, sensitive="ill")
     assert three.search_.sealed_.digest == two.search_.sealed_.digest
     assert len(kept) == len(again) == len(last)
+
+
+def test_l_of_the_target_is_counted_anew_when_labels_have_changed():
+    """Labels are not sealed, so groups went on as they were while everybody's label became the same."""
+    frame = people(0)
+    one, kept = fit(frame, l=2, sensitive="ok")
+    same = frame.assign(ok=["yes", *["no"] * (len(frame) - 1)])
+    with pytest.raises(cv.SchemaError, match="do not keep l or t together"):
+        fit(same, one.roster_, l=2, sensitive="ok")
+    two, again = fit(same, one.roster_)
+    assert two.guarantee() == cv.KAnonymity(4, against="algorithm") and len(kept) == len(again)
+
+
+def test_t_is_counted_among_everybody_not_among_newcomers():
+    """Groups of newcomers who are all alike were as close as can be to each other, and far from all people."""
+    one, kept = fit(people(0), t=0.5, sensitive="ill")
+    alike = people(9, 12, start=100).assign(ill="new", pay=8)
+    with pytest.raises(cv.SchemaError, match="do not keep l or t together"):
+        fit(joined(people(0), alike), one.roster_, t=0.5, sensitive="ill")
+    two, again = fit(people(0), one.roster_, t=0.5, sensitive="ill")
+    assert two.search_.sealed_.digest == one.search_.sealed_.digest and len(kept) == len(again)
+
+
+def test_what_may_change_is_what_the_schema_says_now():
+    """The first schema stayed in force: people were asked for what the second one rules out."""
+    frame = people(7, 60)
+    one, kept = fit(frame)
+    asked = people(11).drop(columns=["id", "ok"]).assign(pay=0, level=LEVELS[0])
+    asked["level"] = pd.Categorical(asked["level"], LEVELS, ordered=True)
+    now = kept.schema.with_column("level", actionable="no").with_column("pay", range=(0.0, 6.0))
+    later = cv.Table(kept.frame, now)
+    for fresh in (frame.iloc[:0], people(9, 8, start=100)):
+        later = cv.Table(joined(frame, fresh), now)
+        answers = cv.CFK(k=4, previous=one.roster_).fit(later, model).explain(asked)
+        told_all = answers.counterfactuals[answers.found]
+        assert answers.found.any() and (told_all["level"] == "low").all()
+        assert (told_all["pay"].astype(float) <= 6).all()
+
+
+def test_which_decision_is_favourable_is_what_the_schema_says_now():
+    frame = people(7, 60)
+    one, kept = fit(frame)
+    later = cv.Table(kept.frame, replace(kept.schema, favourable=("no",)))
+    answers = cv.CFK(k=4, previous=one.roster_).fit(later, model).explain(people(11).drop(columns=["id", "ok"]))
+    assert set(answers.after[answers.found]) == {"no"}
 
 
 def test_the_model_is_not_asked_about_somebody_who_waits():

@@ -27,7 +27,15 @@ from countervail.explain.answering import Aim, Answers, Find, Queries, constrain
 from countervail.explain.base import UNHEARD, Explainer, check_table
 from countervail.explain.nice import REWARDS, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, freeze, live_table, verify_unchanged
+from countervail.protect._fitted import (
+    WithoutRows,
+    begin_fit,
+    finish_fit,
+    freeze,
+    live_table,
+    snapshot,
+    verify_unchanged,
+)
 from countervail.protect._recorded import partition_digest
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.cfk.base import FittedSearch, SearchSettings
@@ -74,12 +82,18 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
         `constraints` are those of these people besides the protector's own: see :meth:`NICE.explain`.
         """
-        return self._explained(*self._answered(rows, progress, constraints))
+        now = snapshot(self)
+        found = now._explained(*now._answered(rows, progress, constraints))
+        now._record()
+        return found
 
     def disclosed(self, rows: Rows) -> Explanations:
         """The whole neighbours behind the answers: more than is handed out, and covered by the promise as well."""
-        asked, answers = self._answered(rows)
-        return self._explained(asked, self.search_.whole(answers))
+        now = snapshot(self)
+        asked, answers = now._answered(rows)
+        found = now._explained(asked, now.search_.whole(answers))
+        now._record()
+        return found
 
     @property
     def looks_at(self) -> int:
@@ -121,8 +135,11 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
         """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
-        verify_unchanged(self)
-        return self.search_.region_of(self._coded(rows)[2], salt)
+        now = snapshot(self)
+        verify_unchanged(now)
+        found = now.search_.region_of(now._coded(rows)[2], salt)
+        now._record()
+        return found
 
     def accepts(self, rows: Rows) -> Bools:
         """Whether the model gives rows the desired decision."""
@@ -133,6 +150,9 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         """Query x row: the distance that the neighbour search would use, were a row the owner of its region."""
         verify_unchanged(self)
         return self.search_.distance(self._coded(queries)[2], self._coded(rows)[2], regions)
+
+    def _record(self) -> None:
+        """Have a ledger told before answers leave, where there is one."""
 
     def _coded(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         search = self.search_
@@ -297,38 +317,18 @@ class CFK(Savable, RegionProtector):
             cls(k=3, search=GraspSearch(alpha=5, iterations=1)),
         ]
 
-    def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
-        """Explain rows: a frame, a Table, or one row as Series or mapping. Batches share every model call.
-
-        `constraints` are those of these people besides the protector's own: see :meth:`NICE.explain`.
-        """
-        found = super().explain(rows, constraints=constraints, progress=progress)
-        self._record()
-        return found
-
-    def disclosed(self, rows: Rows) -> Explanations:
-        """The whole neighbours behind the answers: more than is handed out, and covered by the promise as well."""
-        found = super().disclosed(rows)
-        self._record()
-        return found
-
-    def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
-        """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
-        found = super().region_of(rows, salt)
-        self._record()
-        return found
-
     @property
     def roster_(self) -> Roster:
         """With "groups": who hides with whom, for later fits to tables of the same people. Confidential.
 
         To be taken while somebody keeps the fitted table, which must have identifiers.
         """
-        search = getattr(self, "search_", None)
+        now = snapshot(self)
+        search = getattr(now, "search_", None)
         if not isinstance(search, GroupSearch):
             raise AttributeError("There is no roster before fit, and none at all unless search='groups'.")
-        verify_unchanged(self)
-        return search.roster(self.previous)
+        verify_unchanged(now)
+        return search.roster(now.previous)
 
     def __getstate__(self) -> dict[str, Any]:
         """All that answers need; the roster and the explainer that were given are not part of it."""

@@ -152,22 +152,6 @@ class Mondrian(Savable, ClassProtector):
         """k against whoever knows the code, if only quasi-identifiers were looked at; else all against a register."""
         return self._requirements().promise(getattr(self, "hierarchies_", self.hierarchies))
 
-    def protect(self, rows: Rows | None = None) -> Release:
-        """Release the fitted table, or new rows sent to its classes.
-
-        New rows leave in classes that keep the promise among themselves; the others are suppressed and counted. With a
-        ledger only the fitted table leaves, once its classes are recorded.
-        """
-        verify_unchanged(self)
-        if self.ledger is not None and rows is not None and rows is not live_table(self):
-            must = "the fitted table itself with a ledger: two sets of rows that overlap can be subtracted"
-            hint = "Fit to all rows that are to be released, or leave `rows` out to release the fitted table."
-            raise bad_parameter("Mondrian", "rows", must, "other rows", hint)
-        release = super().protect(rows)
-        if self.ledger is not None:
-            self.ledger.record_grouping(self.partition_, self.name)
-        return release
-
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
@@ -196,6 +180,18 @@ class Mondrian(Savable, ClassProtector):
 
     def _requirements(self) -> Requirements:
         return Requirements("Mondrian", self.k, self.l, self.t, self.diversity, self.closeness, self.sensitive)
+
+    def _released(self, rows: Rows | None) -> Release:
+        """With a ledger only the fitted table leaves, once its classes are recorded."""
+        verify_unchanged(self)
+        if self.ledger is not None and rows is not None and rows is not live_table(self):
+            must = "the fitted table itself with a ledger: two sets of rows that overlap can be subtracted"
+            hint = "Fit to all rows that are to be released, or leave `rows` out to release the fitted table."
+            raise bad_parameter("Mondrian", "rows", must, "other rows", hint)
+        release = super()._released(rows)
+        if self.ledger is not None:
+            self.ledger.record_grouping(self.partition_, self.name)
+        return release
 
     def _learn(self, table: Table) -> Classes:
         required = self._requirements()

@@ -86,17 +86,17 @@ class EqualHalvesMondrian(ClassProtector):
         """k against whoever knows the code: only quasi-identifiers are looked at, and the lot ignores the rest."""
         return Requirements(self._owner, self.k).promise()
 
-    def protect(self, rows: Rows | None = None) -> Release:
-        """Release the fitted table; with a ledger, once its classes are recorded."""
-        release = super().protect(rows)
-        if self.ledger is not None:
-            self.ledger.record_grouping(self.partition_, self.name)
-        return release
-
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
         return [cls(k=5), cls(k=3, by_class=True), cls(k=1)]
+
+    def _released(self, rows: Rows | None) -> Release:
+        """With a ledger, classes are recorded before they leave."""
+        release = super()._released(rows)
+        if self.ledger is not None:
+            self.ledger.record_grouping(self.partition_, self.name)
+        return release
 
     def _learn(self, table: Table) -> Classes:
         """Rows sorted by content; the order of equal ones is drawn by lot, so that it tells nothing about them."""

@@ -18,6 +18,7 @@ from countervail.core.errors import SchemaError, bad_parameter, check_count
 from countervail.core.files.json_data import need, places
 from countervail.core.guarantee.diversity import Tally
 from countervail.core.region import Region, Regions
+from countervail.core.schema import Column
 from countervail.core.sealed import canonical_table
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
@@ -235,8 +236,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
         """What is promised must hold of what was read."""
         s, sealed = self.settings_, self.sealed_.sealed
         need(int(np.bincount(sealed.groups).min(initial=s.k)) >= s.k)
-        if s.l is not None and s.sensitive in sealed.others.columns:
-            need(bool((Tally.of(sealed.groups, sealed.others[s.sensitive]).distinct() >= s.l).all()))
+        if self._looks_at_secrets and s.sensitive is not None and s.sensitive in sealed.others.columns:
+            failing = less_diverse(s, sealed.others[s.sensitive], sealed.schema[s.sensitive])
+            need(not failing(sealed.groups).any())
 
     def _settle(self, model: Any) -> None:
         """What follows from the sealed table and the model alone."""
@@ -261,22 +263,34 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def _grown(self, table: Table, clean: Table, previous: Roster) -> tuple[GroupTable, Ints]:
         """The groups of an earlier fit that nothing has happened to, and new ones of k people who are new."""
+        declared = clean.schema
         clean = clean.with_frame(clean.frame, previous.table.schema)
         matched = previous.match(table, clean)
+        before = previous.table.declared_as(declared)
         fresh, found, regions = np.flatnonzero(matched.new), np.zeros(0, dtype=np.int64), Regions((), 0)
         joined = clean
         if len(fresh) >= self.settings_.k:
-            joined = canonical_table(previous.table.with_levels(clean.take(fresh), table.schema))
+            joined = canonical_table(before.with_levels(clean.take(fresh), table.schema))
             found, regions = self._formed(joined)
         if not matched.stay.any() and not len(found):
             raise SchemaError(
                 "No group of 'previous' is as it was, and fewer than k people are new: there is nobody to answer from."
             )
-        made, old, new = previous.table.grown(matched.stay, joined, found, regions)
+        made, old, new = before.grown(matched.stay, joined, found, regions)
         group = np.append(old, -1)[matched.group]
         if len(found):
             group[fresh] = new[found]
+        self._verify_diverse(clean, group)
         return made, group
+
+    def _verify_diverse(self, clean: Table, group: Ints) -> None:
+        """Groups are merged when they are formed; labels and the distribution of all may be others by now."""
+        inside = np.flatnonzero(group >= 0)
+        if self._looks_at_secrets and self._failing(clean.take(inside))(dense(group[inside])).any():
+            raise SchemaError(
+                "The groups of 'previous' and the new ones do not keep l or t together: labels have changed, or the "
+                "values of all people are distributed otherwise than before. Nothing has left. Fit without l and t."
+            )
 
     def _formed(self, clean: Table) -> tuple[Ints, Regions]:
         """The group of each row, from quasi-identifiers alone but for merging; and the groups' regions."""
@@ -307,35 +321,36 @@ class GroupSearch(WithoutRows, BaseEstimator):
         """Merge groups whose sensitive values are too alike."""
         if not self._looks_at_secrets:
             return group
-        s = self.settings_
-        if s.sensitive is None or s.sensitive not in table.frame.columns:
-            raise bad_parameter(s.owner, "sensitive", f"one of the columns {list(table.frame.columns)}", s.sensitive)
-        failing = self._failing(table)
+        s, failing = self.settings_, self._failing(table)
         merged = merge(space, group, failing)
         if failing(merged).any():
             raise bad_parameter(s.owner, "l", f"at most the number of values of '{s.sensitive}'", s.l)
         return merged
 
+    def _failing(self, table: Table) -> Callable[[Ints], Bools]:
+        s, names = self.settings_, list(table.frame.columns)
+        if s.sensitive is None or s.sensitive not in names:
+            raise bad_parameter(s.owner, "sensitive", f"one of the columns {names}", s.sensitive)
+        return less_diverse(s, table.frame[s.sensitive], table.schema[s.sensitive])
+
     @property
     def _looks_at_secrets(self) -> bool:
         return self.settings_.l is not None or self.settings_.t is not None
 
-    def _failing(self, table: Table) -> Callable[[Ints], Bools]:
-        """For group numbers of the rows: which groups are less diverse than asked."""
-        s = self.settings_
-        assert s.sensitive is not None
-        secret, column = table.frame[s.sensitive], table.schema[s.sensitive]
 
-        def failing(labels: Ints) -> Bools:
-            tally = Tally.of(labels, secret)
-            bad = np.zeros(len(tally.sizes), dtype=bool)
-            if s.l is not None:
-                bad |= tally.distinct() < s.l
-            if s.t is not None:
-                bad |= tally.distances("equal", column) > s.t + 1e-9
-            return bad
+def less_diverse(settings: SearchSettings, secret: pd.Series, column: Column) -> Callable[[Ints], Bools]:
+    """For group numbers of the rows: which groups are less diverse than asked."""
 
-        return failing
+    def failing(labels: Ints) -> Bools:
+        tally = Tally.of(labels, secret)
+        bad = np.zeros(len(tally.sizes), dtype=bool)
+        if settings.l is not None:
+            bad |= tally.distinct() < settings.l
+        if settings.t is not None:
+            bad |= tally.distances("equal", column) > settings.t + 1e-9
+        return bad
+
+    return failing
 
 
 def _check_numbers(clean: Table, rows: pd.DataFrame, decision: Decision, owner: str) -> None:

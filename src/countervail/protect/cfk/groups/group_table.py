@@ -99,6 +99,13 @@ class GroupTable:
         number[kept] = place[: len(kept)]
         return made, number, place[len(kept) :]
 
+    def declared_as(self, schema: Schema) -> Self:
+        """The same groups, with words, favourable decisions and what may change as a later schema declares them."""
+        fields = ("actionable", "range", "unit", "phrases")
+        now = {c.name: {field: getattr(c, field) for field in fields} for c in schema}
+        columns = tuple(replace(c, **now.get(c.name, {})) for c in self.schema)
+        return replace(self, schema=replace(self.schema, columns=columns, favourable=schema.favourable))
+
     def with_levels(self, clean: Table, schema: Schema) -> Table:
         """Newcomers, with levels of undeclared ordered columns that nobody had before placed after all others.
 
