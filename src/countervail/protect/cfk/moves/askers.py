@@ -16,6 +16,7 @@ from countervail.protect.cfk.moves.offers import Offers
 
 CANDIDATES: Final = 64  # looked at together
 WAVES: Final = 10  # of candidates, for those whom the nearer ones did not help
+VAGUE: Final = 2.0  # what a cell leaves open counts so many times the way to it: it helps nobody to act
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -23,7 +24,7 @@ class Moves:
     """What askers may move: arrays are asker x candidate x feature, candidates nearest first (-1: none).
 
     `goal` is the private value, or the value of the cell nearest to hers; `step` what the move costs: the way to the
-    goal, and how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must` (asker x
+    goal, and twice how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must` (asker x
     feature): her own value is not allowed. `behind` (asker x candidate) is what the candidate is known by outside, and
     `least` (asker) the share of combinations that must keep the decision. At most `most` features may move.
     """
@@ -165,7 +166,7 @@ class Askers:
         for column, away, outside in zip(offers.cells, self.gaps, self.outside):
             j = column.column
             may[:, :, j], goal[:, :, j] = outside[query, region], column.goal(x[:, j], region)
-            step[:, :, j] = away[query, region] + column.width[region]
+            step[:, :, j] = away[query, region] + VAGUE * column.width[region]
             many[:, :, j], content[:, :, j] = column.sizes[region], column.name[region]
         for limit, ok in zip(self.within.limits, self.offered):
             may[:, :, limit.column] &= ok[query, limit.number[at]]
