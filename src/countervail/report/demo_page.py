@@ -14,11 +14,11 @@ from countervail.core.explanation import Explanation, Explanations
 from countervail.core.protocols import Progress
 from countervail.core.stats import Estimate, mean_interval, plain_json
 from countervail.core.table import Table
+from countervail.core.words.catalogue import catalogue
 from countervail.data.load import load
 from countervail.explain.nice import NICE
 from countervail.model.train import train_forest
 from countervail.protect import CFK
-from countervail.report.explained_page import STRIP_CAPTION
 from countervail.report.figures import histograms
 from countervail.report.page import Fact, Page, Section
 from countervail.report.strips import region_strip
@@ -154,7 +154,7 @@ def demo_page(summary: DemoSummary) -> Page:
             Section(
                 "One explanation, before and after", quotes=[f"Plain: {summary.before}", f"Private: {summary.after}"]
             ),
-            Section("Where it lies", picture=summary.strip, caption=STRIP_CAPTION),
+            Section("Where it lies", picture=summary.strip, caption=catalogue("en").say("page.strip")),
             Section(
                 "How many people could it be?",
                 picture=histograms(sizes, "people left for someone who knows the code (30: thirty or more)", bins=30),
