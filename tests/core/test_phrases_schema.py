@@ -125,16 +125,16 @@ def test_registered_sets_with_words_have_them_in_every_language(name):
             assert set(table.frame[column.name].dropna().unique()) <= column.phrases.labels.keys(), column.name
 
 
-# A phrase of these languages begins or ends with its verb, so as to fit behind "If you", "Wenn Sie", "Si vous", "Als u".
+# A phrase begins or ends with its verb, so as to fit behind "If you", "Si vous", "Wenn Sie", "Als u".
 FIRST = {
     "en": "{} did were had asked paid lived owned worked gained lost used owed still",
-    "fr": "n\u2019aviez n\u2019étiez aviez étiez demandiez payiez possédiez habitiez travailliez gagniez perdiez utilisiez deviez "
-    "restiez",
+    "fr": "n\u2019aviez n\u2019étiez aviez étiez demandiez payiez possédiez habitiez travailliez gagniez "
+    "perdiez utilisiez deviez restiez",
 }
 LAST = {
     "de": "hätten wären arbeiteten zahlten wohnten besäßen müssten nutzten schuldeten",
-    "nl": "had was deed werkte woonde bezat betaalde gebruikte aangevraagd betaald geopend zorgen gedaan gekregen gehad "
-    "werken",
+    "nl": "had was deed werkte woonde bezat betaalde gebruikte aangevraagd betaald geopend zorgen gedaan "
+    "gekregen gehad werken",
 }
 
 
