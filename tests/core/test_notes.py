@@ -38,8 +38,8 @@ def test_limits_are_told_one_by_one_with_the_words_of_their_columns():
         "your city takes no forbidden step."
     )
     assert say_note(note, SCHEMA, "de") == (
-        "Es gäbe eine, wenn dies nicht gälte: Ihr Alter bleibt unverändert; Ihr Alter ändert sich nur in eine Richtung; "
-        "der Wert für „city“ macht keinen ausgeschlossenen Schritt."
+        "Es gäbe eine, wenn dies nicht gälte: Ihr Alter bleibt unverändert; "
+        "Ihr Alter ändert sich nur in eine Richtung; der Wert für „city“ macht keinen ausgeschlossenen Schritt."
     )
 
 
