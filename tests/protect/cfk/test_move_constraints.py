@@ -9,8 +9,8 @@ from moves_twin import LEVELS, Twin, labels, people, permuted, scores
 
 import countervail as cv
 from countervail.core.cells import fits
-from countervail.protect.cfk.groups import grouping
 from countervail.core.words.notes import say_note
+from countervail.protect.cfk.groups import grouping
 from countervail.protect.cfk.moves.relax import NOTHING_HELPS
 
 REWARDS = ("sparsity", "proximity", "plausibility")
