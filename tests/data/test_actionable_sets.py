@@ -17,6 +17,7 @@ FIXED = {
     "adult": {"age", "race", "sex", "native-country", "marital-status", "relationship", "fnlwgt"},
     "cmc": {"WifeAge", "ChildrenBorn", "WifeReligion"},
     "default_credit": {"SEX", "AGE", "MARRIAGE"},
+    "give_me_some_credit": {"age", "NumberOfTimes90DaysLate", "NumberOfDependents"},
     "heart_c": {"age", "sex"},
     "heloc": {"NumTrades60Ever2DerogPubRec", "NumTrades90Ever2DerogPubRec", "MaxDelqEver"},
 }
