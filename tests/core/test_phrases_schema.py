@@ -143,7 +143,7 @@ def every_phrase(language):
     folder = files("countervail.data") / "bundled"
     paths = [folder / "german_credit.toml", *(folder / "words" / f"{n}.toml" for n in WORDED)]
     goals = {"class", "income", "default_payment_next_month", "heart_disease", "RiskPerformance"}
-    goals |= {"ContraceptiveMethodUsed", "SeriousDlqin2yrs"}
+    goals |= {"ContraceptiveMethodUsed", "SeriousDlqin2yrs", "PINCP_over_50K"}
     for column in (c for path in paths for c in read_schema(str(path)) if c.name not in goals):
         words = column.phrases.spoken(language)
         whole = words.labels.values() if words.is_ == "{}" else [words.is_]

@@ -14,6 +14,7 @@ SETS = [
 ]
 FIXED = {
     "german_credit": {"age", "personal_status", "foreign_worker", "num_dependents", "credit_history"},
+    "acs_income_ca_2018": {"AGEP", "SEX", "RAC1P", "MAR", "POBP", "RELP"},
     "adult": {"age", "race", "sex", "native-country", "marital-status", "relationship", "fnlwgt"},
     "cmc": {"WifeAge", "ChildrenBorn", "WifeReligion"},
     "default_credit": {"SEX", "AGE", "MARRIAGE"},
