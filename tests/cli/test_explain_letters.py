@@ -108,6 +108,8 @@ def test_whatever_is_printed_as_a_warning_is_in_the_json_and_on_the_page(run, pl
     page = (tmp_path / "a.html").read_text()
     for start in ("Who hides with whom was not kept", "No --model given"):
         assert any(c.startswith(start) for c in caveats) and start in page
+        assert err.count(start) == 1
+    assert all(c in " ".join(err.split()) for c in caveats) and len(caveats) == len(set(caveats)) == 3
     code, out, _ = run(*words(place, "--json", rows="plain.csv"))
     assert code == 0 and json.loads(out)["caveats"] == [c for c in caveats if not c.startswith("No --model")]
 

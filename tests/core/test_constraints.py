@@ -60,12 +60,15 @@ def slow_allows(given, name, start, end):
         a, b = (LEVELS.index(start), LEVELS.index(end)) if name == "level" else (start, end)
         if (b < a) if way == "up" else (b > a):
             return False
-    return not any(same(start, a) and same(end, b) for a, b in given.get("forbidden", {}).get(name, ()))
+    steps = given.get("forbidden", {}).get(name, ())
+    meant = any((a == "*" or same(start, a)) and (b == "*" or same(end, b)) for a, b in steps)
+    return same(start, end) or not meant
 
 
 row = st.tuples(*(st.sampled_from(POOL[n]) for n in NAMES))
 bounds = st.tuples(st.sampled_from((18.0, 20.0, 22.0)), st.sampled_from((24.0, 25.0, 99.0)))
-pairs = st.lists(st.permutations((*CITIES, None)).map(lambda p: tuple(p[:2])), max_size=3)
+pairs = st.lists(st.permutations((*CITIES, None, "*")).map(lambda p: tuple(p[:2])), max_size=3)
+ages = st.lists(st.permutations((20.0, 25.0, 30.0, "*")).map(lambda p: tuple(p[:2])), max_size=3)
 settings_given = st.fixed_dictionaries(
     {},
     optional={
@@ -79,7 +82,7 @@ settings_given = st.fixed_dictionaries(
             },
         ),
         "monotone": st.dictionaries(st.sampled_from(("age", "debt", "level")), st.sampled_from(("up", "down"))),
-        "forbidden": st.fixed_dictionaries({}, optional={"city": pairs, "age": st.just([(20.0, 25.0), (30.0, 20.0)])}),
+        "forbidden": st.fixed_dictionaries({}, optional={"city": pairs, "age": ages}),
         "max_changes": st.integers(1, 4),
     },
 )
@@ -149,16 +152,40 @@ def test_the_schema_is_heard_and_parameters_win():
         age=Column("age", "numeric", actionable="up", range=(18, 80)),
         city=Column("city", domain=CITIES, actionable="no"),
         level=Column("level", "ordinal", levels=LEVELS, range=("mid", "high")),
+        debt=Column("debt", "numeric", forbidden=((0, "*"), ("*", 2))),
     )
     assert Constraints.of(encoder, "Test").spelt() == {
         "immutable": ["city"],
         "ranges": {"age": [18.0, 80.0], "level": ["mid", "high"]},
         "monotone": {"age": "up"},
+        "forbidden": {"debt": [[0, "*"], ["*", 2]]},
     }
     given = Constraints.of(
-        encoder, "Test", immutable=["age"], monotone={"city": "any"}, ranges={"level": None, "age": (20, 30)}
+        encoder,
+        "Test",
+        immutable=["age"],
+        monotone={"city": "any"},
+        ranges={"level": None, "age": (20, 30)},
+        forbidden={"debt": []},
     )
     assert given.spelt() == {"immutable": ["age"], "ranges": {"age": [20.0, 30.0]}}
+
+
+def test_a_step_that_the_schema_forbids_may_name_what_no_row_has():
+    table = cv.Table(pd.DataFrame({"city": ["a", "b"], "debt": [0, 1]}), Schema((
+        Column("city", forbidden=(("*", "c"), ("b", "*"))), Column("debt", "numeric"),
+    )))  # fmt: skip
+    c = Constraints.of(Encoder.fit(table), "Test")
+    codes = np.array([0.0, 1.0])
+    assert c.allows_values(0, codes, codes).tolist() == [[True, True], [False, True]]
+
+
+def test_a_star_that_is_a_value_of_the_column_is_that_value():
+    c = Constraints.of(
+        encoder_of(city=Column("city", domain=("*", "a", "b"))), "Test", forbidden={"city": [("*", "a")]}
+    )
+    codes = np.array([0.0, 1.0, 2.0])
+    assert (~c.allows_values(3, codes, codes)).sum() == 1
 
 
 def test_what_people_ask_for_besides_is_theirs_alone():
@@ -187,6 +214,8 @@ def test_what_people_ask_for_besides_is_theirs_alone():
         ({"ranges": {"age": (3, 2)}}, "'ranges' parameter of Test"),
         ({"monotone": {"city": "up"}}, "categorical and has no order"),
         ({"forbidden": {"city": [("a", "a")]}}, "from one value to another"),
+        ({"forbidden": {"city": [("*", "*")]}}, "from one value to another"),
+        ({"forbidden": {"city": [("*", "typo")]}}, "values that column 'city' has"),
         ({"max_changes": 0}, "'max_changes' parameter of Test must be a whole number of at least 1"),
         ({"max_changes": 1.5}, "'max_changes' parameter of Test"),
         ({"costs": {"age": 0}}, "'costs' parameter of Test must be a finite number above 0 for column 'age'"),

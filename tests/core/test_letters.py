@@ -13,7 +13,7 @@ from countervail import Column, Explanations, KAnonymity, NoGuarantee, Parameter
 from countervail.core.errors import DataNotFoundError
 from countervail.core.words.catalogue import LANGUAGES
 from countervail.core.words.letters import letter_names
-from countervail.core.words.people import nearest
+from countervail.core.words.people import change_cost, nearest
 from countervail.testing import small_model, small_table
 
 SCHEMA = Schema(
@@ -175,12 +175,32 @@ def test_the_table_of_changes_has_a_row_for_each():
     assert list(answers(status=pd.Series(["no_counterfactual"] * 5, dtype=object)).to_table()) == list(table)
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "to", "cost"),
+    [
+        (Column("a"), "x", "y", 1.0),
+        (Column("a", "numeric", domain=(0, 200)), 50, 100, 0.25),
+        (Column("a", "numeric", domain=(0, 200, 8)), 100, 50.0, 0.25),
+        (Column("a", "numeric", domain=(5, 5)), 5, 6, None),
+        (Column("a", "numeric"), 50, 100, None),
+        (Column("a", "numeric", domain=(0, 200), read=True), 50, 100, None),  # of the rows: it would tell about them
+        (Column("a", "numeric"), None, 100, 1.0),
+        (Column("a", "ordinal", levels=("x", "y", "z", "w")), "w", "y", 2 / 3),
+        (Column("a", "ordinal", levels=("x", "y")), "y", None, 1.0),
+        (Column("a", "ordinal", levels=("x", "y")), "old", "y", None),
+        (Column("a", "ordinal"), "x", "y", None),
+    ],
+)
+def test_a_change_costs_the_part_of_the_declared_range_that_it_crosses(column, value, to, cost):
+    assert change_cost(value, to, column) == cost
+
+
 def test_json_lists_the_changes_of_each_person_once():
     people = json.loads(answers().to_json())["people"]
     assert [p["status"] for p in people] == ["found", "already_favourable", "no_counterfactual"]
     assert [a["changes"] for a in people[0]["answers"]] == [
-        [{"feature": "income", "from": 2100, "to": 6000, "cell": {"from": 6000, "to": 8000}}],
-        [{"feature": "level", "from": "low", "to": "mid", "cell": {"any_of": ["high", "mid"]}}],
+        [{"feature": "income", "from": 2100, "to": 6000, "cell": {"from": 6000, "to": 8000}, "cost": None}],
+        [{"feature": "level", "from": "low", "to": "mid", "cell": {"any_of": ["high", "mid"]}, "cost": 0.5}],
     ]
     assert people[0]["answers"][0]["sentence"] == answers()[0].sentence
     assert people[0]["before"] == "no" and people[0]["answers"][0]["after"] == "yes"

@@ -1,5 +1,6 @@
 """Words in a schema: written as tables, read back as they were, refused where they are none."""
 
+import re
 from dataclasses import replace
 from importlib.resources import files
 
@@ -91,26 +92,29 @@ def test_what_is_no_word_is_refused(entry, message):
         Schema.from_dict({"version": 1, "columns": {"a": entry}})
 
 
-def test_every_value_of_german_credit_has_words_in_english_and_german():
+def test_every_value_of_german_credit_has_words_in_every_language():
     table = cv.load("german_credit")
     for column in table.schema:
         if column.type == "numeric":
             continue
         values = set(table.frame[column.name].dropna().unique()) | set(column.levels or ())
-        for language in ("en", "de"):
+        for language in LANGUAGES:
             assert values <= column.phrases.spoken(language).labels.keys(), column.name
-        assert column.phrases.labels.keys() == column.phrases.languages["de"].labels.keys()
+        for words in column.phrases.languages.values():
+            assert column.phrases.labels.keys() == words.labels.keys(), column.name
 
 
+OTHERS = set(LANGUAGES) - {"en"}
 WORDED = sorted(p.name.removesuffix(".toml") for p in (files("countervail.data") / "bundled" / "words").iterdir())
 
 
 @pytest.mark.parametrize("name", WORDED)
-def test_registered_sets_with_words_have_them_in_english_and_german(name):
+def test_registered_sets_with_words_have_them_in_every_language(name):
     words = read_schema(str(files("countervail.data") / "bundled" / "words" / f"{name}.toml"))
     for column in words:
-        german = column.phrases.languages["de"]
-        assert column.phrases.labels.keys() == german.labels.keys() and column.phrases.subject and german.subject
+        assert column.phrases.subject and column.phrases.languages.keys() == OTHERS, column.name
+        for spoken in column.phrases.languages.values():
+            assert column.phrases.labels.keys() == spoken.labels.keys() and spoken.subject, column.name
     try:
         table = cv.load(name)
     except DataNotFoundError:
@@ -119,3 +123,42 @@ def test_registered_sets_with_words_have_them_in_english_and_german(name):
     for column in table.schema:
         if column.type != "numeric" and column.phrases.labels:
             assert set(table.frame[column.name].dropna().unique()) <= column.phrases.labels.keys(), column.name
+
+
+# A phrase begins or ends with its verb, so as to fit behind "If you", "Si vous", "Wenn Sie", "Als u".
+FIRST = {
+    "en": "{} did were had asked paid lived owned worked gained lost used owed still earned",
+    "fr": "n\u2019aviez n\u2019étiez aviez étiez demandiez payiez possédiez habitiez travailliez gagniez "
+    "perdiez utilisiez deviez restiez",
+}
+LAST = {
+    "de": "hätten wären arbeiteten zahlten wohnten besäßen müssten nutzten schuldeten verdienten",
+    "nl": "had was deed werkte woonde bezat betaalde gebruikte aangevraagd betaald geopend zorgen gedaan "
+    "gekregen gehad werken verdiende",
+}
+
+
+def every_phrase(language):
+    """The phrases of people's columns in one language; where the labels say it all, these."""
+    folder = files("countervail.data") / "bundled"
+    paths = [folder / "german_credit.toml", *(folder / "words" / f"{n}.toml" for n in WORDED)]
+    goals = {"class", "income", "default_payment_next_month", "heart_disease", "RiskPerformance"}
+    goals |= {"ContraceptiveMethodUsed", "SeriousDlqin2yrs", "PINCP_over_50K"}
+    for column in (c for path in paths for c in read_schema(str(path)) if c.name not in goals):
+        words = column.phrases.spoken(language)
+        whole = words.labels.values() if words.is_ == "{}" else [words.is_]
+        yield from ((column.name, text) for text in (words.more, words.less, *whole) if text)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_phrase_of_the_data_sets_fits_into_its_sentence(language):
+    for name, text in every_phrase(language):
+        verb = text.split()[0] if language in FIRST else text.split()[-1]
+        assert verb in (FIRST | LAST)[language].split(), (name, text)
+        assert text.count("{}") == ("{}" in text) and text.count("|") == len(re.findall(r"[^\s|]+\|[^\s|]+", text))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_phrases_of_the_data_sets_are_whole_words(language):
+    for name, text in every_phrase(language):
+        assert text == text.strip() and "  " not in text and not text.endswith((".", ",")), (name, text)

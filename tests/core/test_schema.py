@@ -43,6 +43,8 @@ def columns(draw, name):
         range_ = tuple(sorted(draw(st.lists(st.integers(-(10**9), 10**9), min_size=2, max_size=2))))
     elif kind != "numeric" and known:
         range_ = draw(st.none() | st.lists(st.sampled_from(known), min_size=1, unique=True).map(tuple))
+    ends = st.integers(-(10**9), 10**9) if kind == "numeric" else st.sampled_from(known or (None,))
+    steps = st.lists(st.tuples(ends | st.just("*"), ends), max_size=2) if kind == "numeric" or known else st.just([])
     return Column(
         name,
         kind,
@@ -53,6 +55,7 @@ def columns(draw, name):
         Phrases(draw(text), draw(text), draw(text)),
         actionable=draw(st.sampled_from(ways)),
         range=range_,
+        forbidden=tuple((a, b) for a, b in draw(steps) if a != b),
     )
 
 
@@ -129,6 +132,15 @@ def test_the_domain_of_an_ordinal_column_is_its_levels():
         (lambda: Column("a", domain=("x",), range=()), "range of column 'a' must be a list of its declared values"),
         (lambda: Column("a", range=(["x"],)), "must hold plain values"),
         (lambda: Column("a", range=(float("nan"),)), "range of column 'a' must hold finite numbers"),
+        (lambda: Column("a", forbidden=("x",)), "forbidden steps of column 'a' must be a list of .from, to. pairs"),
+        (lambda: Column("a", forbidden=(("x", "x"),)), "forbidden steps of column 'a' must be from one value to anoth"),
+        (lambda: Column("a", forbidden=((["x"], "y"),)), "must hold plain values"),
+        (lambda: Column("a", domain=("x",), forbidden=(("x", "y"),)), "forbidden steps of column 'a' .* declared val"),
+        (
+            lambda: Column("a", "numeric", forbidden=((1, "y"),)),
+            "forbidden steps of column 'a' must be made of numbers",
+        ),
+        (lambda: Column("a", "numeric", forbidden=((1, True),)), "forbidden steps of column 'a' must be made of num"),
         (lambda: Schema((Column("a"), Column("a"))), "must be unique"),
         (lambda: Schema((Column("a", role="target"), Column("b", role="target"))), "At most one column"),
         (lambda: PEOPLE["nobody"], "No column named 'nobody'"),
@@ -158,6 +170,7 @@ def test_a_wrong_declaration_is_refused(make, words):
         ({"version": 1, "columns": {"a": {"phrases": {"more": 3}}}}, "must be text"),
         ({"version": 1, "columns": {"a": {"unit": 3}}}, "must be text"),
         ({"version": 1, "columns": {"a": {"range": 3}}}, "range of column 'a' must be a list"),
+        ({"version": 1, "columns": {"a": {"forbidden": "x"}}}, "forbidden of column 'a' must be a list"),
         ({"version": 1, "columns": {"a": {"actionable": ["up"]}}}, "actionable of column 'a' must be one of"),
     ],
 )
@@ -191,6 +204,7 @@ def test_a_missing_file_says_how_to_make_one(tmp_path):
         {"unit": "months"},
         {"actionable": "up"},
         {"range": (18, 80)},
+        {"forbidden": ((30, "*"),)},
         {"phrases": Phrases("{} years older")},
     ],
 )

@@ -67,6 +67,30 @@ def test_german_credit_hopes_for_good_and_says_whose_it_is():
     assert "CC BY 4.0" in attribution and "UCI" in attribution
 
 
+def test_german_credit_asks_for_anything_unless_told_to_keep_to_what_people_can_do():
+    plain, declared = cv.load("german_credit"), cv.load("german_credit", actionable=True)
+    assert plain.schema == declared.schema.without_actions() != declared.schema
+    assert {c.actionable for c in plain.schema} == {"any"} and not any(c.range or c.forbidden for c in plain.schema)
+    pd.testing.assert_frame_equal(plain.frame, declared.frame)
+    ways = {c.name: c.actionable for c in declared.schema}
+    assert {n for n, way in ways.items() if way == "no"} == {
+        "age",
+        "credit_history",
+        "foreign_worker",
+        "installment_commitment",
+        "num_dependents",
+        "personal_status",
+        "purpose",
+    }
+    assert ways["credit_amount"] == ways["existing_credits"] == "down" and ways["savings_status"] == "up"
+
+
+@pytest.mark.parametrize("name", ["iris", "toy_credit", "toy_evaluation"])
+def test_a_set_without_declarations_says_so(name):
+    with pytest.raises(ParameterError, match=f"'actionable' parameter of load must be False for '{name}'"):
+        cv.load(name, actionable=True)
+
+
 def test_toy_credit_is_table_2_row_for_row():
     table = cv.load("toy_credit")
     assert table.frame.astype(str).to_numpy().tolist() == printed(TABLE_2)
@@ -173,3 +197,4 @@ def test_a_registered_set_that_is_here_loads(name):
     assert len(table) == about["rows"]
     assert table.schema.names() == [c["name"] for c in about["columns"]]
     assert table.schema.target is not None and table.target.nunique() >= 2
+    assert table.schema == table.schema.without_actions()

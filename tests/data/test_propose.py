@@ -217,6 +217,12 @@ def test_what_nobody_can_change_is_proposed_as_such_with_the_reason():
         ageGroup=RNG.choice(["20-30", "30-40"], 40),
         agency=RNG.choice(["p", "q"], 40),
         mortgage=RNG.integers(0, 99, 40),
+        marital_status=RNG.choice(["x", "y"], 40),
+        childrenBorn=RNG.integers(0, 9, 40),
+        NumberOfDependents=RNG.integers(0, 9, 40),
+        priors_count=RNG.integers(0, 9, 40),
+        everywhere=RNG.choice(["x", "y"], 40),
+        pasta=RNG.choice(["x", "y"], 40),
     )
     proposal = propose_schema(frame, "approved")
     fixed = {c.name: c.actionable for c in proposal.schema if c.actionable != "any"}
@@ -227,6 +233,10 @@ def test_what_nobody_can_change_is_proposed_as_such_with_the_reason():
         "race": "no",
         "foreign_worker": "no",
         "ageGroup": "no",
+        "marital_status": "no",
+        "childrenBorn": "no",
+        "NumberOfDependents": "no",
+        "priors_count": "no",
     }
     assert all(f"actionable {way}: nobody" in proposal.reasons[n] for n, way in fixed.items())
     toml = schema_toml(proposal.schema, proposal.reasons)

@@ -228,7 +228,7 @@ def test_whoever_is_out_of_an_immutable_range_gets_a_status_and_the_column():
     e = nice.explain(asked)
     assert set(e.status) <= {"no_counterfactual", "already_favourable"}
     text = e.to_text()
-    assert "lie outside what is allowed: age." in text and "30" not in text
+    assert "lies outside what is allowed: your age." in text and "30" not in text
 
 
 def test_the_schema_declares_once_what_every_call_obeys():

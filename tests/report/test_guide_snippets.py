@@ -26,7 +26,9 @@ def test_snippets_import_what_they_use_and_load_bundled_data(page):
     code = snippets(page)
     compile(code, page.name, "exec")
     assert ("import countervail as cv" in code) == ("cv." in code)
-    assert set(re.findall(r'cv\.load\("(\w+)"\)', code)) <= {"german_credit", "iris", "toy_credit"}
+    loaded = re.findall(r'cv\.load\("(\w+)"(, actionable=True)?\)', code)
+    assert len(loaded) == code.count("cv.load(")
+    assert {name for name, _ in loaded} <= {"german_credit", "iris", "toy_credit"}
 
 
 @pytest.mark.parametrize("name", SHORT)

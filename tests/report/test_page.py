@@ -140,7 +140,10 @@ def test_the_page_says_each_sentence_once_and_shows_what_changes():
     assert text.count("<blockquote>") == 20 and "Mind the &lt;gap&gt;." in text
     assert all(text.count(f"case {i:02d}: ") == 1 for i in range(20))
     first = int(e.found.argmax())
-    assert page.sections[1].heading == f"Explanation 1: case {first:02d}"
+    assert page.sections[1].heading == f"Erklärung 1: case {first:02d}"
+    assert text.count('lang="de"') == 1 and text.count('lang="en"') == 1  # the promise is in English
+    assert [s.heading for s in (page.sections[0], page.sections[-1])] == ["In Worten", "Was anders sein müsste"]
+    assert list(page.sections[1].header) == ["Was", "Jetzt", "Stattdessen"] and "gefunden" in page.lead
     assert [row[0] for row in page.sections[1].rows] == [f"der Wert für „{n}“" for n in e[first].changes]
     assert page.sections[1].picture and not page.sections[1].quotes
 

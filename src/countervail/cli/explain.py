@@ -53,6 +53,7 @@ from countervail.core.files.frames import frame_writer, read_frame, text_writer,
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.table import Table
 from countervail.core.words.catalogue import LANGUAGES, catalogue
+from countervail.core.words.caveats import say_caveat
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
 _TRAINED = "No --model given: a forest of 100 trees is trained on the data."
@@ -186,8 +187,15 @@ def explain(
     chosen(explaining(), method, {"ledger": counted})
     private = isinstance(promise, DifferentialPrivacy)
     warned = check_private(rows, model) if private else ()
-    for line in warned:
-        remark(line)
+    said: set[str] = set()
+
+    def warn(lines: Iterable[str]) -> None:
+        for line in lines:
+            if line not in said:
+                remark(say_caveat(line, language))
+        said.update(lines)
+
+    warn(warned)
     table = Table.read(data, schema)
     if previous is not None and not table.schema.names("identifier"):
         raise ParameterError(
@@ -197,6 +205,8 @@ def explain(
     wishes = read_constraints(given, table)
     missing_too = model is not None and registry.fact(kind, "takes_missing")
     queries, ids = (None, None) if rows is None else _asked(rows, table, private, missing_too, id_column)
+    if model is None:
+        warn([_TRAINED])
     decide = _model(model, table, allow_pickle)
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
@@ -208,8 +218,7 @@ def explain(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # said below, in a line of its own
         explainer = made.fit(table, decide)
-    for line in getattr(explainer, "caveats_", ()):
-        remark(line)
+    warn(getattr(explainer, "caveats_", ()))
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
     pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))
@@ -242,8 +251,9 @@ def explain(
         say_json({"guarantee": answers.guarantee.to_dict(), "status": counts, "caveats": answers.caveats})
     elif not writers and not posted:
         say(answers.to_text(language))
-    for line in (str(answers.guarantee), *meaning(answers.guarantee), *notes):
+    for line in (str(answers.guarantee), *meaning(answers.guarantee)):
         remark(line)
+    warn(answers.caveats)
 
 
 def _asked(path: Path, table: Table, private: bool, missing_too: bool, id_column: str | None) -> tuple[Any, Any]:
@@ -283,7 +293,6 @@ def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
 
     if path is not None:
         return load_model(path, allow_pickle=allow_pickle)
-    remark(_TRAINED)
     return train_forest(table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -14,6 +15,7 @@ from countervail.core.encode import Coding, Encoder
 from countervail.core.errors import SchemaError, bad_parameter, check_count
 
 CONSTRAINTS = ("immutable", "ranges", "monotone", "forbidden", "max_changes", "costs")  # as parameters are called
+ANY = "*"  # in a forbidden step: whatever other value, unless the column has a value of this name
 _SIGN = {"up": 1, "down": -1}
 _STUCK = "Values that may not change, or not this way, lie outside what is allowed: {}."
 
@@ -44,7 +46,9 @@ class Constraints:
             monotone={c.name: c.actionable for c in columns if c.actionable in _SIGN},
             ranges={c.name: c.range for c in columns if c.range is not None},
         )
-        return declared.joined(**given)
+        # The rows of a split may lack a value that the schema forbids a step to: then there is nothing to forbid.
+        steps = {j: c.forbidden for j, c in enumerate(columns) if c.forbidden}
+        return replace(declared, forbidden=steps).joined(**given)
 
     def joined(
         self,
@@ -171,7 +175,9 @@ class Constraints:
         if j in self.allowed:
             ok &= (b >= self.allowed[j][0]) & (c <= self.allowed[j][1])
         for start, end in self.forbidden.get(j, ()):
-            ok &= ~((a == start) & (b <= end) & (c >= end))
+            here = (a != end) if start == ANY else (a == start)
+            there = unlike(a, b) | unlike(a, c) if end == ANY else (b <= end) & (c >= end)
+            ok &= ~(here & there)
         return ok
 
     def allows_sets(self, j: int, x: Floats, member: Bools) -> Bools:
@@ -218,9 +224,11 @@ class Constraints:
             if missing >= 0:  # a missing level has no place in the order: it may only stay
                 ordered &= (values != missing) & (x != missing)
             ok = ok & (ordered | ~unlike(x, values))
+        coding = self.encoder.codings[j]
         for start, end in self.forbidden.get(j, ()):
-            from_, to = (_code(self.encoder.codings[j], v) for v in (start, end))
-            ok = ok & ~((x == from_) & (values == to))
+            here = _is_any(coding, start) | (x == _code(coding, start))
+            there = _is_any(coding, end) | (values == _code(coding, end))
+            ok = ok & ~(here & there & unlike(x, values))
         return np.broadcast_to(ok, np.broadcast(x, values).shape)
 
     def _in_range(self, j: int, values: Any) -> Bools:
@@ -277,7 +285,9 @@ class Constraints:
         if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
             raise bad_parameter(self.owner, "forbidden", must, pairs)
         coding = self.encoder.codings[self._place(name, "forbidden")]
-        ends = self._known(coding, [v for pair in pairs for v in pair], "forbidden")
+        given = [v for pair in pairs for v in pair]
+        known = iter(self._known(coding, [v for v in given if not _is_any(coding, v)], "forbidden"))
+        ends = [ANY if _is_any(coding, v) else next(known) for v in given]
         found = tuple(zip(ends[::2], ends[1::2]))
         if any(start == end for start, end in found):
             hint = "To rule a value out altogether, use ranges=."
@@ -336,8 +346,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not np.isnan(value)
 
 
+def _is_any(coding: Coding, value: Any) -> bool:
+    """Whether an end of a forbidden step stands for every other value."""
+    return isinstance(value, str) and value == ANY and (coding.numeric or ANY not in coding.values)
+
+
 def _code(coding: Coding, value: Any) -> float:
     if coding.numeric:
-        return float(value)
+        return math.nan if value == ANY else float(value)
     values = coding.values
     return float(values.index(value)) if value in values else -2.0  # no row ever holds this code

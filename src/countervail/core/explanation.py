@@ -26,6 +26,7 @@ from countervail.core.stats import plain_value
 from countervail.core.table import Table
 from countervail.core.words.catalogue import catalogue
 from countervail.core.words.letters import write_letters
+from countervail.core.words.notes import say_note
 from countervail.core.words.people import change_table, people
 
 Status = Literal["found", "already_favourable", "no_counterfactual"]
@@ -81,7 +82,7 @@ class Explanation:
             share = f"{math.floor(100 * self.pureness)}"
             lines.append(f"  {catalogue(language).say('sentence.combinations', share=share)}")
         if self.note:
-            lines.append(f"  {visible(self.note)}")
+            lines.append(f"  {visible(say_note(self.note, self.schema, language))}")
         return "\n".join(lines)
 
     def __str__(self) -> str:

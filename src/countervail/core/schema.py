@@ -52,6 +52,8 @@ class Column:
         Whether an explanation may ask a person to change it, and which way.
     range : tuple, optional
         The values that an explanation may ask for: `(low, high)` of a numeric column, a list of values otherwise.
+    forbidden : tuple
+        Steps that an explanation may not ask for, as `(from, to)` pairs; "*" is every other value.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Column:
     inferred: bool = field(default=False, compare=False, repr=False)
     actionable: Actionable = "any"
     range: tuple[Any, ...] | None = None
+    forbidden: tuple[tuple[Any, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -112,6 +115,7 @@ class Column:
             )
         if self.actionable in ("up", "down") and self.type == "categorical":
             raise SchemaError(f"{who.format('actionable')} be 'no' or 'any': a categorical column has no order.")
+        self._check_forbidden()
         r = self.range
         if r is None:
             return
@@ -123,6 +127,22 @@ class Column:
         _check_labels(f"The range of column '{self.name}'", r)
         if not r or not (self.read or self.values is None or set(r) <= set(self.values)):
             raise SchemaError(f"{who.format('range')} be a list of its declared values, at least one.")
+
+    def _check_forbidden(self) -> None:
+        who = f"The forbidden steps of column '{self.name}' must be"
+        if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in self.forbidden):
+            raise SchemaError(f"{who} a list of [from, to] pairs.")
+        steps = tuple(tuple(_plain_values(self.name, "forbidden", pair) or ()) for pair in self.forbidden)
+        ends = tuple(v for pair in steps for v in pair if v != "*")
+        if self.type == "numeric":
+            if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in ends):
+                raise SchemaError(f"{who} made of numbers, or '*' for all others.")
+        elif not (self.read or self.values is None or set(ends) <= {None, *self.values}):
+            raise SchemaError(f"{who} made of its declared values, or '*' for all others.")
+        if any(start == end for start, end in steps):
+            raise SchemaError(f"{who} from one value to another.")
+        _check_labels(f"The forbidden steps of column '{self.name}'", ends)
+        object.__setattr__(self, "forbidden", steps)
 
     @property
     def public(self) -> tuple[Any, ...] | None:
@@ -242,6 +262,11 @@ class Schema:
         """What may be said of the table beside these rows of it: identifiers are not even named."""
         return self.kept_for(frame).without_identifiers()
 
+    def without_actions(self) -> Self:
+        """The schema where anything may be asked of people, any way."""
+        free = (replace(c, actionable="any", range=None, forbidden=()) for c in self.columns)
+        return replace(self, columns=tuple(free))
+
     def with_inferred(self, names: Iterable[str]) -> Self:
         """The same schema where the types of these columns were read off rows."""
         marked = set(names)
@@ -283,6 +308,8 @@ class Schema:
                 entry["actionable"] = c.actionable
             if c.range is not None:
                 entry["range"] = list(c.range)
+            if c.forbidden:
+                entry["forbidden"] = [list(pair) for pair in c.forbidden]
             if c.domain is not None:
                 entry["domain"] = list(c.domain)
             if c.levels is not None:
@@ -328,7 +355,7 @@ def _retyped(column: Column, new: Type) -> Column:
 
 def _without_order(column: Column) -> dict[str, Any]:
     """What is left of how a column may change when its values are no longer what they were."""
-    return {"range": None, "actionable": "no" if column.actionable == "no" else "any"}
+    return {"range": None, "forbidden": (), "actionable": "no" if column.actionable == "no" else "any"}
 
 
 def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[Any, ...] | None:
@@ -358,6 +385,7 @@ def _column(name: str, entry: Any) -> Column:
         "role",
         "actionable",
         "range",
+        "forbidden",
         "domain",
         "levels",
         "read",
@@ -370,7 +398,7 @@ def _column(name: str, entry: Any) -> Column:
         raise SchemaError(f"The entry of column '{name}' must be a table with {sorted(known)}.")
     if unknown := sorted(set(entry) - known):
         raise SchemaError(f"Unknown keys for column '{name}': {unknown}. Known: {sorted(known)}.")
-    for key in ("domain", "levels", "range"):
+    for key in ("domain", "levels", "range", "forbidden"):
         if entry.get(key) is not None and not isinstance(entry[key], (list, tuple)):
             raise SchemaError(f"The {key} of column '{name}' must be a list. Got a single value instead.")
     if not isinstance(entry.get("read", False), bool):
@@ -388,4 +416,5 @@ def _column(name: str, entry: Any) -> Column:
         entry.get("read", False),
         actionable=entry.get("actionable", "any"),
         range=tuple(entry["range"]) if entry.get("range") is not None else None,
+        forbidden=tuple(entry.get("forbidden") or ()),
     )

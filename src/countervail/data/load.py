@@ -13,8 +13,15 @@ from countervail.data.registry import REGISTERED, description_path, find, read_d
 from countervail.data.toys import toy_credit, toy_evaluation
 
 
-def load(name: str) -> Table:
+def load(name: str, *, actionable: bool = False) -> Table:
     """Load a data set: german_credit, toy_credit, toy_evaluation, iris, or a registered one.
+
+    Parameters
+    ----------
+    name : str
+    actionable : bool
+        Whether the schema keeps what is declared of what may be asked of people: nobody gets younger, nobody is told
+        to save less. Without it, anything may be asked, as papers and other tools have it.
 
     Examples
     --------
@@ -22,12 +29,28 @@ def load(name: str) -> Table:
     >>> cv.load("toy_evaluation")
     Table(6 rows; quasi: sex, occupation, domicile; target: evaluation)
     """
-    if name in _BUNDLED:
-        return _BUNDLED[name]()
     if name in REGISTERED:
         path = find(name)
-        return Table.read(path, _worded(read_description(description_path(path)), name))
-    raise bad_parameter("load", "name", f"one of {sorted([*_BUNDLED, *REGISTERED])}", name)
+        schema = _worded(read_description(description_path(path)), name)
+        return Table.read(path, _asking(schema, name, actionable))
+    if name == "german_credit":
+        return german_credit(actionable=actionable)
+    if name not in _BUNDLED:
+        raise bad_parameter("load", "name", f"one of {sorted(['german_credit', *_BUNDLED, *REGISTERED])}", name)
+    table = _BUNDLED[name]()
+    _asking(table.schema, name, actionable)
+    return table
+
+
+def _asking(schema: Schema, name: str, actionable: bool) -> Schema:
+    """The schema with what may be asked of people, or without it."""
+    free = schema.without_actions()
+    if not actionable:
+        return free
+    if schema == free:
+        way_out = "Declare it in a schema: `actionable`, `range` and `forbidden` of its columns."
+        raise bad_parameter("load", "actionable", f"False for '{name}', of which nothing is declared", True, way_out)
+    return schema
 
 
 def _worded(schema: Schema, name: str) -> Schema:
@@ -37,15 +60,26 @@ def _worded(schema: Schema, name: str) -> Schema:
         return schema
     with as_file(words) as path:
         said = read_schema(path)
-    spoken = (replace(c, unit=said[c.name].unit, phrases=said[c.name].phrases) if c.name in said else c for c in schema)
-    return replace(schema, columns=tuple(spoken))
+    return replace(schema, columns=tuple(_with_words(c, said[c.name]) if c.name in said else c for c in schema))
 
 
-def german_credit() -> Table:
+def _with_words(column: Column, said: Column) -> Column:
+    """A column with its words, and what may be asked of people there."""
+    return replace(
+        column,
+        unit=said.unit,
+        phrases=said.phrases,
+        actionable=said.actionable,
+        range=said.range,
+        forbidden=said.forbidden,
+    )
+
+
+def german_credit(*, actionable: bool = False) -> Table:
     """German credit (UCI Statlog; see bundled/ATTRIBUTION.md), with the roles of Goethals et al."""
     folder = files("countervail.data") / "bundled"
     with as_file(folder / "german_credit.csv.gz") as data, as_file(folder / "german_credit.toml") as schema:
-        return Table.read(data, read_schema(schema))
+        return Table.read(data, _asking(read_schema(schema), "german_credit", actionable))
 
 
 def iris() -> Table:
@@ -60,7 +94,6 @@ def iris() -> Table:
 
 
 _BUNDLED = {
-    "german_credit": german_credit,
     "iris": iris,
     "toy_credit": toy_credit,
     "toy_evaluation": toy_evaluation,

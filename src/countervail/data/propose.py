@@ -35,9 +35,16 @@ _SENSITIVE = re.compile(
     re.IGNORECASE,
 )
 _FIXED = re.compile(
-    r"(^|[_\W])(sex|gender|race|ethnic\w*|birth|birth.?\w+|born|dob|nationality|native|foreign\w*|origin)([_\W]|$)",
+    r"(^|[_\W])(sex|gender|race|ethnic\w*|caste|birth|birth.?\w+|born|dob|nationality|citizen\w*|native|foreign\w*|origin|"
+    r"disab\w+)([_\W]|$)",
     re.IGNORECASE,
 )
+_FAMILY = re.compile(
+    r"(^|[_\W])(marital\w*|marriage|married|marry|civil.?status|personal.?status|family.?status|relationship|spouse|child|"
+    r"children|dependents?|pregnan\w+|religion|faith|sexual\w*)([_\W]|$)",
+    re.IGNORECASE,
+)
+_PAST = re.compile(r"(^|[_\W])(history|ever|past|priors?|previous\w*|juvenile|juv)([_\W]|$)", re.IGNORECASE)
 _OLDER = re.compile(r"(^|[_\W])age([_\W]|$)", re.IGNORECASE)
 _TARGET = re.compile(r"^(class|target|label|outcome|decision|approved|default|y|income|risk)$", re.IGNORECASE)
 _NUMBER = re.compile(
@@ -157,6 +164,10 @@ def _actionable(name: str, kind: Type, role: Role) -> tuple[Actionable, str]:
         return "any", ""
     if _FIXED.search(spoken):
         return "no", "actionable no: nobody can be asked to change it, by its name; explanations leave it as it is"
+    if _FAMILY.search(spoken):
+        return "no", 'actionable no: nobody should be told how to live, by its name; "any" if that may be asked'
+    if _PAST.search(spoken):
+        return "no", 'actionable no: nobody can undo what is past, by its name; "up" or "down" if time mends it'
     if not _OLDER.search(spoken):
         return "any", ""
     if kind == "categorical":

@@ -45,6 +45,7 @@ class Page:
     sections: Sequence[Section]
     promise: str
     footer: str = ""
+    language: str = "en"
 
 
 def render_page(page: Page) -> str:

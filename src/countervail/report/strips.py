@@ -13,19 +13,21 @@ from numpy.typing import NDArray
 from countervail.core.cells import cell_text
 from countervail.core.explanation import Explanation
 from countervail.core.table import Table
+from countervail.core.words.catalogue import catalogue
 
 FEW = 10  # a bar that stands for fewer people is not drawn
 _BINS, _STEPS = 8, 10
 _WIDTH, _HEIGHT, _BARS, _ACROSS = 180, 104, 48, 4
 
 
-def region_strip(e: Explanation, table: Table) -> str:
+def region_strip(e: Explanation, table: Table, language: str = "en") -> str:
     """One panel per quasi-identifier: the column's distribution, the region's part of it, and the asker's place."""
     names = table.schema.names("quasi")
-    words = {n: "as it is" if n in e.own else _short(cell_text(e.cells[n])) for n in names}
+    said = catalogue(language)
+    words = {n: said.say("page.own") if n in e.own else _short(cell_text(e.cells[n])) for n in names}
     panels = [_panel(i, n, e.factual[n], e.cells[n], words[n], table) for i, n in enumerate(names)]
     width, height = _WIDTH * min(len(names), _ACROSS), _HEIGHT * -(-len(names) // _ACROSS)
-    title = html.escape("Where the counterfactual lies: " + ", ".join(names))
+    title = html.escape(said.say("page.lies", columns=", ".join(names)))
     return (
         f'<svg role="img" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'font-family="sans-serif" font-size="10"><title>{title}</title>{"".join(panels)}</svg>'

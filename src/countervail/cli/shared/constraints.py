@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from countervail.core.conform import plain
+from countervail.core.constraints import ANY
 from countervail.core.errors import ParameterError
 from countervail.core.table import Table
 
@@ -19,7 +20,7 @@ Ranges = Annotated[
     list[str] | None,
     typer.Option("--range", help="COLUMN=LOW:HIGH (an end may be left open) or COLUMN=A,B,C; may be repeated."),
 ]
-Forbidden = Annotated[list[str] | None, typer.Option("--forbid", help="COLUMN:FROM->TO; may be repeated.")]
+Forbidden = Annotated[list[str] | None, typer.Option("--forbid", help="COLUMN:FROM->TO, * for any; may be repeated.")]
 MaxChanges = Annotated[int | None, typer.Option(help="How many columns may change at most.")]
 Costs = Annotated[
     list[str] | None, typer.Option("--cost", help="COLUMN=NUMBER: how hard it is to change; may be repeated.")
@@ -67,7 +68,7 @@ def _range(name: str, text: str, table: Table) -> Sequence[Any]:
 def _value(name: str, text: str, table: Table) -> Any:
     """The column's own value that is spelt like this; a text that is none stays for the method to refuse."""
     if _numeric(name, table):
-        return _number(text, "--forbid")
+        return text if text == ANY else _number(text, "--forbid")
     if name not in table.schema.features:
         return text
     known = table.schema[name].values

@@ -15,16 +15,39 @@ if TYPE_CHECKING:
 
 
 def changes(e: Explanation) -> list[dict[str, Any]]:
-    """Each change as JSON data: the feature, the asker's value, the nearest one that would do, all that would."""
+    """Each change as JSON data: the feature, the asker's value, the nearest that would do, all that would, the cost.
+
+    The cost is null for a number without a declared domain: a scale that was learnt from people would tell about them.
+    """
+    to = {n: nearest(e.factual[n], cell, e.schema[n]) for n, cell in e.changes.items()}
     return [
         {
             "feature": n,
             "from": cell_to_json(e.factual[n]),
-            "to": cell_to_json(nearest(e.factual[n], cell, e.schema[n])),
+            "to": cell_to_json(to[n]),
             "cell": cell_to_json(cell),
+            "cost": change_cost(e.factual[n], to[n], e.schema[n]),
         }
         for n, cell in e.changes.items()
     ]
+
+
+def change_cost(value: Any, to: Any, column: Column) -> float | None:
+    """The part of a column's declared range that a change crosses; 1 for another label, or to and from nothing stated.
+
+    Summed over the changes, this is the recourse cost by declared domains: what people told us, the answer and public
+    knowledge go into it, and nothing else.
+    """
+    if column.type == "categorical" or is_missing(value) or is_missing(to):
+        return 1.0
+    if column.public is None:
+        return None
+    if column.type == "ordinal":
+        rank = {v: i for i, v in enumerate(column.public)}
+        steps = max(len(rank) - 1, 1)
+        return abs(rank[to] - rank[value]) / steps if value in rank and to in rank else None
+    low, high = column.public[:2]
+    return float(abs(to - value) / (high - low)) if high > low else None
 
 
 def worded_changes(e: Explanation, language: str) -> list[dict[str, str]]:
