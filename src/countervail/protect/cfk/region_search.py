@@ -88,21 +88,24 @@ class RegionSearch(BaseEstimator, ABC):
         """What must move towards the nearest neighbour's region, or the next one's where that is not enough."""
         n, owned = self.settings_.n, OwnedRegions(self)
         limits = self.constraints_ if asked.constraints is None else asked.constraints
-        found = self._found(asked, owned, limits, n)
+        model = AskedModel(self.decision_, self.desired_, asked.encoder)
+        found = self._found(asked, owned, limits, n, model)
         answers, behind = Answers.nothing(np.repeat(asked.x, n, axis=0)), found.behind[found.behind >= 0]
         if len(behind):
             regions = owned.regions(behind)
             answers = moved_answers(answers, found, self.decision_, asked.encoder, regions, _PASSED_OVER)
 
-        def served(constraints: Constraints, at: Ints) -> Bools:
-            return self._found(asked.only(at), owned, constraints, 1).behind >= 0
+        def look(constraints: Constraints, at: Ints) -> MovesFound:
+            model.again = True
+            return self._found(asked.only(at), owned, constraints, 1, model)
 
-        return advised(answers, n, limits, served)
+        return advised(answers, n, limits, asked, look)
 
-    def _found(self, asked: Queries, owned: OwnedRegions, constraints: Constraints, n: int) -> MovesFound:
+    def _found(
+        self, asked: Queries, owned: OwnedRegions, constraints: Constraints, n: int, model: AskedModel
+    ) -> MovesFound:
         tried = max(self.tried, self.settings_.neighbours)
         allowed, ranks = Allowed(constraints), self.explainer_.nearest(asked.frame, tried)
-        model = AskedModel(self.decision_, self.desired_, asked.encoder)
         search = MoveSearch(model, PROJECTED[self.settings_.reward], way_left, self.cell_budget, tried)
         source = partial(RankedOwners, owned, allowed, asked.encoder, asked.x, ranks)
         return MovesFound.side_by_side(search.find(asked.x, source, n))

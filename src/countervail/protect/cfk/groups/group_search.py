@@ -144,20 +144,21 @@ class GroupSearch(WithoutRows, BaseEstimator):
             return nothing
         limits = self.constraints_ if asked.constraints is None else asked.constraints
         reach = reach_ if limits is self.constraints_ else self._within(limits, reach_.offers)
-        found = self._found(asked, reach, n)
+        model = AskedModel(self.decision_, self.desired_, asked.encoder)
+        found = self._found(asked, reach, n, model)
         groups = self.candidates_.group[found.behind[found.behind >= 0]]
         answers = moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])
 
-        def served(constraints: Constraints, at: Ints) -> Bools:
-            return self._found(asked.only(at), self._within(constraints, reach_.offers), 1).behind >= 0
+        def look(constraints: Constraints, at: Ints) -> MovesFound:
+            model.again = True
+            return self._found(asked.only(at), self._within(constraints, reach_.offers), 1, model)
 
-        return advised(answers, n, limits, served)
+        return advised(answers, n, limits, asked, look)
 
     def _within(self, constraints: Constraints, offers: Offers) -> Reachable:
         return Reachable(offers, Allowed(constraints), self.settings_.min_pureness)
 
-    def _found(self, asked: Queries, reach: Reachable, n: int) -> MovesFound:
-        model = AskedModel(self.decision_, self.desired_, asked.encoder)
+    def _found(self, asked: Queries, reach: Reachable, n: int, model: AskedModel) -> MovesFound:
         search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):

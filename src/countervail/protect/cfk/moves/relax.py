@@ -12,9 +12,10 @@ from typing import Final
 
 import numpy as np
 
-from countervail.core.arrays import Bools, Ints
+from countervail.core.arrays import Floats, Ints
 from countervail.core.constraints import Constraints
-from countervail.explain.answering import Answers
+from countervail.explain.answering import Answers, Queries
+from countervail.protect.cfk.moves.search import MovesFound
 
 Part = tuple[str, int]  # which kind of constraint, on which column (-1: on none)
 _KINDS: Final = ("ways", "allowed", "forbidden")
@@ -26,7 +27,7 @@ _WORDS: Final = {
     "max_changes": "the limit on the number of changes",
 }
 _MOST: Final = 3  # constraints named together
-_SEARCHES: Final = 200  # sets of constraints that are tried without
+_SEARCHES: Final = 40  # sets of constraints that are tried without
 NOTHING_HELPS: Final = "Without any constraints there would be none either."
 
 
@@ -50,34 +51,77 @@ def without(constraints: Constraints, parts: Sequence[Part]) -> Constraints:
 
 
 def advised(
-    answers: Answers, n: int, constraints: Constraints, served: Callable[[Constraints, Ints], Bools]
+    answers: Answers, n: int, constraints: Constraints, asked: Queries, look: Callable[[Constraints, Ints], MovesFound]
 ) -> Answers:
-    """Answers, `n` rows for each query, with a note for those who have none; `served` says who has one under other
-    constraints."""
+    """Answers, `n` rows for each query, with a note for those who have none; `look` searches for some of the queries
+    under other constraints."""
     open_ = np.flatnonzero(~answers.given[::n])
     if not constraints or not len(open_):
         return answers
     notes = list(answers.notes) if answers.notes is not None else [""] * len(answers.cells)
-    for i, note in _advice(constraints, open_, served).items():
+    for i, note in _advice(constraints, asked, open_, look).items():
         notes[i * n] = note
     return replace(answers, notes=notes)
 
 
-def _advice(constraints: Constraints, open_: Ints, answered: Callable[[Constraints, Ints], Bools]) -> dict[int, str]:
-    """For queries without an answer, what to give up to get one."""
-    parts, said = parts_of(constraints), dict.fromkeys(open_.tolist(), NOTHING_HELPS)
-    served = answered(without(constraints, parts), open_) if len(open_) and parts else np.zeros(len(open_), dtype=bool)
-    open_, tried = open_[served], 0
-    said |= dict.fromkeys(open_.tolist(), f"There would be one without {_listed(parts, constraints)}.")
-    for size in range(1, min(_MOST, len(parts) - 1) + 1):
+def _advice(
+    constraints: Constraints, asked: Queries, open_: Ints, look: Callable[[Constraints, Ints], MovesFound]
+) -> dict[int, str]:
+    """For queries without an answer, what to give up to get one.
+
+    What the answer without any constraints breaks is enough to give up; then fewer are tried.
+    """
+    parts = parts_of(constraints)
+    if not parts:
+        return dict.fromkeys(open_.tolist(), NOTHING_HELPS)
+    enough = _enough(constraints, parts, asked, open_, look)
+    tried = 0
+    for size in range(1, min(_MOST, len(parts)) + 1):
         for chosen in combinations(parts, size):
             tried += 1
-            if not len(open_) or tried > _SEARCHES:
-                return said
-            served = answered(without(constraints, chosen), open_)
-            said |= dict.fromkeys(open_[served].tolist(), f"There would be one without {_listed(chosen, constraints)}.")
-            open_ = open_[~served]
-    return said
+            wait = np.array([i for i, known in enough.items() if len(known) > size], dtype=np.int64)
+            if not len(wait) or tried > _SEARCHES:
+                break
+            served = look(without(constraints, chosen), wait).behind >= 0
+            enough |= dict.fromkeys(wait[served].tolist(), chosen)
+    said = {i: f"There would be one without {_listed(known, constraints)}." for i, known in enough.items()}
+    return {i: said.get(i, NOTHING_HELPS) for i in open_.tolist()}
+
+
+def _enough(
+    constraints: Constraints,
+    parts: list[Part],
+    asked: Queries,
+    open_: Ints,
+    look: Callable[[Constraints, Ints], MovesFound],
+) -> dict[int, tuple[Part, ...]]:
+    """For those who have an answer without any constraints: some that are enough to give up."""
+    free = look(without(constraints, parts), open_)
+    enough, alike = {}, dict[tuple[Part, ...], list[int]]()
+    for a in np.flatnonzero(free.behind >= 0).tolist():
+        enough[int(open_[a])] = tuple(parts)
+        broken = _broken(constraints, parts, asked, int(open_[a]), free.rows[a], int(free.moved[a].sum()))
+        alike.setdefault(broken, []).append(int(open_[a]))
+    for broken, people in alike.items():  # where other values of a cell break more, all stays as it is
+        served = look(without(constraints, broken), np.array(people)).behind >= 0
+        enough |= {i: broken for i, ok in zip(people, served) if ok}
+    return enough
+
+
+def _broken(
+    constraints: Constraints, parts: list[Part], asked: Queries, i: int, row: Floats, changes: int
+) -> tuple[Part, ...]:
+    """Which constraints an answer breaks."""
+    x, found = asked.x[i], []
+    for part in parts:
+        alone, j = without(constraints, [p for p in parts if p != part]), part[1]
+        if j < 0:
+            fine = alone.max_changes is None or changes <= alone.max_changes
+        else:
+            fine = bool(alone.coded(asked.encoder).allows_values(j, x[[j]], row[[j]])[0, 0])
+        if not fine:
+            found.append(part)
+    return tuple(found)
 
 
 def _listed(parts: Sequence[Part], constraints: Constraints) -> str:

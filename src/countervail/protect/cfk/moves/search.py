@@ -148,6 +148,7 @@ class MoveSearch:
             if not len(open_):
                 return
             at, moves = source.near(open_, wave)
+            self.model.again |= wave > 0
             if moves is not None and len(at):
                 mine = Earlier(earlier.names[:, at], earlier.features)
                 search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, mine)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import comb
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -48,21 +48,47 @@ PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0)}
 
 
 class AskedModel:
-    """What the model says about coded rows, asked in pieces that bound memory."""
+    """What the model says about coded rows, asked in pieces that bound memory.
+
+    Farther candidates offer the same moves again, and so does every search under fewer constraints: once `again` is
+    set, the model is not asked twice about points.
+    """
 
     def __init__(self, decision: Decision, desired: Bools, encoder: Encoder) -> None:
         self._decision, self._desired, self._encoder = decision, desired, encoder
-        self.scored = decision.has_scores
+        self.scored, self.again = decision.has_scores, False
+        self._said: list[tuple[Any, Matrix, Any]] = []
+        self._known: dict[Any, dict[bytes, Any]] = {self.accepts: {}, self._lean: {}}
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which rows get the desired decision."""
         parts = [self._desired[self._decision.decide(frame)] for frame in self._frames(rows)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
+    def accepts_points(self, rows: Matrix) -> Bools:
+        """The same for rows that may come again."""
+        return np.asarray(self._recalled(self.accepts, rows), dtype=bool)
+
     def scores(self, rows: Matrix) -> Floats:
-        """How strongly the model leans to the desired decision."""
+        """How strongly the model leans to the desired decision, for rows that may come again."""
+        return np.asarray(self._recalled(self._lean, rows), dtype=float)
+
+    def _lean(self, rows: Matrix) -> Floats:
         parts = [self._decision.scores(frame)[:, self._desired].sum(axis=1) for frame in self._frames(rows)]
         return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _recalled(self, ask: Callable[[Matrix], Any], rows: Matrix) -> Any:
+        if not self.again:
+            self._said.append((ask, rows, said := ask(rows)))
+            return said
+        for asked, old, answers in self._said:
+            self._known[asked].update(zip(_contents(old), answers.tolist()))
+        self._said.clear()
+        known, contents = self._known[ask], _contents(rows)
+        fresh = np.array([i for i, content in enumerate(contents) if content not in known], dtype=np.int64)
+        if len(fresh):
+            known.update(zip((contents[i] for i in fresh), ask(rows[fresh]).tolist()))
+        return [known[content] for content in contents]
 
     def _frames(self, rows: Matrix) -> Iterator[pd.DataFrame]:
         return (self._encoder.decode(rows[a : a + _CHUNK]) for a in range(0, len(rows), _CHUNK))
@@ -203,7 +229,7 @@ class SetSearch:
         if not len(trials):
             return
         points = self.moves.points(trials.query, trials.place, trials.moved)
-        good = np.flatnonzero(self.model.accepts(points))
+        good = np.flatnonzero(self.model.accepts_points(points))
         trials, points = trials.take(good), points[good]
         key = self.weights.way * self.moves.add_up(trials.query, trials.place, trials.moved)[0]
         if self.weights.near:
@@ -251,22 +277,27 @@ class SetSearch:
         moves, open_ = self.moves, self.place < 0
         if not open_.any():
             return
-        for place in range(self.possible.shape[1]):
-            at = np.flatnonzero((self.place < 0) & self.possible[:, place])
-            self._keep(Trials(at, np.full(len(at), place), moves.may[at, place]))
+        at, place = np.nonzero(self.possible & open_[:, None])
+        whole = self._accepted(Trials(at, place, moves.may[at, place]))
+        for nearest in np.unique(whole.place).tolist():
+            self._take_pure(whole.take((whole.place == nearest) & (self.place[whole.query] < 0)))
         served = np.flatnonzero(open_ & (self.place >= 0))
         dearest = np.argsort(-moves.step[served, self.place[served]], axis=1, kind="stable")
         for column in dearest.T:
             some = self.moved[served, column] & ~moves.must[served, column]
             at, fewer = served[some], self.moved[served[some]].copy()
             fewer[np.arange(len(at)), column[some]] = False
-            self._keep(Trials(at, self.place[at], fewer))
+            self._take_pure(self._accepted(Trials(at, self.place[at], fewer)))
         self.place[served[self.moved[served].sum(axis=1) > moves.most]] = -1
 
-    def _keep(self, trials: Trials) -> None:
-        """Take the sets, one of a query, that are pure."""
+    def _accepted(self, trials: Trials) -> Trials:
+        """The sets that are other answers, and whose nearest combination the model accepts."""
         trials = trials.take(self.earlier.fresh(self.moves, trials))
-        trials = trials.take(self.model.accepts(self.moves.points(trials.query, trials.place, trials.moved)))
+        points = self.moves.points(trials.query, trials.place, trials.moved)
+        return trials.take(self.model.accepts_points(points))
+
+    def _take_pure(self, trials: Trials) -> None:
+        """Take the sets, one of a query, that are pure."""
         whole = [
             self.moves.cells(int(q), int(p), m, self.cell_budget)
             for q, p, m in zip(trials.query, trials.place, trials.moved)
@@ -287,6 +318,12 @@ class SetSearch:
 
     def _take(self, i: int, place: int, moved: Bools, share: float, drawn: bool) -> None:
         self.place[i], self.moved[i], self.share[i], self.drawn[i] = place, moved, share, drawn
+
+
+def _contents(rows: Matrix) -> list[bytes]:
+    """Each row as bytes."""
+    width, content = rows.shape[1] * rows.itemsize, np.ascontiguousarray(rows).tobytes()
+    return [content[a : a + width] for a in range(0, len(content), width)]
 
 
 def _ranks(group: Ints) -> Ints:
