@@ -1,4 +1,8 @@
-"""Compiled loops over plain arrays. Each has a plain-Python twin in the tests."""
+"""Compiled loops over plain arrays. Each has a plain-Python twin in the tests.
+
+What is compiled is kept in a cache folder (numba's), by source file, processor and version: another of these is
+compiled anew, and two processes that compile the same at once both succeed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core import event
 
+from countervail.core import compiling
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -17,15 +23,35 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Whole = int | np.signedinteger[Any]
 
 
+class _FirstCompilation(event.Listener):
+    """Says, once per process, that something is being compiled."""
+
+    def on_start(self, event: event.Event) -> None:
+        compiling.tell_once()
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+event.register("numba:compile", _FirstCompilation())
+
+
 def kernel(function: Function) -> Function:
     """Compile with the project's settings and keep the signature for the type checker."""
-    return cast(Function, njit(cache=True, nogil=True)(function))
+    return _compiled(function, {})
 
 
 def inner(function: Function) -> Function:
     """Compile a step that only kernels call; without a door from Python it is compiled in less time."""
-    compiled = njit(cache=True, nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return cast(Function, compiled)
+    return _compiled(function, {"no_cpython_wrapper": True, "no_cfunc_wrapper": True})
+
+
+def _compiled(function: Function, options: dict[str, bool]) -> Function:
+    try:
+        return cast(Function, njit(cache=True, nogil=True, **options)(function))
+    except RuntimeError:  # numba finds no folder that it can write to
+        compiling.tell_nothing_is_kept()
+        return cast(Function, njit(nogil=True, **options)(function))
 
 
 @kernel
