@@ -7,7 +7,9 @@ TOOLS  := $(VENV)/.tools
 
 .PHONY: demo test test-long lint types layers unit audit bench lock clean
 
+# The kernels that the demo needs are compiled on all processors first.
 demo: $(READY)
+	$(BIN)/countervail warm demo
 	$(BIN)/countervail demo
 
 # Types are checked beside the tests: without its cache mypy takes half a minute on one core.
@@ -45,6 +47,7 @@ bench: $(TOOLS)
 	$(BIN)/python benchmarks/speed/dp.py $(BENCH)
 	$(BIN)/python benchmarks/speed/dit.py $(BENCH)
 	$(BIN)/python benchmarks/speed/ledger.py $(BENCH)
+	$(BIN)/python benchmarks/speed/first_use.py $(BENCH)
 
 # After an upgrade that passes `make test`: write down what was tested.
 lock: $(TOOLS)

@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from countervail import data as data
 from countervail.core.errors import (
     BudgetError,
     CountervailError,
@@ -17,30 +16,32 @@ from countervail.core.errors import (
     RemoteModelError,
     SchemaError,
 )
-from countervail.core.explanation import Explanation, Explanations
-from countervail.core.guarantee import (
-    AllOf,
-    DifferentialPrivacy,
-    KAnonymity,
-    KCommonality,
-    LDiversity,
-    NoGuarantee,
-    TCloseness,
-)
-from countervail.core.hierarchy import Hierarchy
-from countervail.core.region import Region, Regions
-from countervail.core.release import Release
-from countervail.core.schema import Column, Schema
-from countervail.core.table import Table
-from countervail.core.words.phrases import Phrases
-from countervail.data.load import load
 
 if TYPE_CHECKING:
     from countervail import attack as attack
+    from countervail import data as data
     from countervail import measure as measure
     from countervail import model as model
     from countervail import study as study
     from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
+    from countervail.core.explanation import Explanation as Explanation
+    from countervail.core.explanation import Explanations as Explanations
+    from countervail.core.guarantee import AllOf as AllOf
+    from countervail.core.guarantee import DifferentialPrivacy as DifferentialPrivacy
+    from countervail.core.guarantee import KAnonymity as KAnonymity
+    from countervail.core.guarantee import KCommonality as KCommonality
+    from countervail.core.guarantee import LDiversity as LDiversity
+    from countervail.core.guarantee import NoGuarantee as NoGuarantee
+    from countervail.core.guarantee import TCloseness as TCloseness
+    from countervail.core.hierarchy import Hierarchy as Hierarchy
+    from countervail.core.region import Region as Region
+    from countervail.core.region import Regions as Regions
+    from countervail.core.release import Release as Release
+    from countervail.core.schema import Column as Column
+    from countervail.core.schema import Schema as Schema
+    from countervail.core.table import Table as Table
+    from countervail.core.words.phrases import Phrases as Phrases
+    from countervail.data.load import load as load
     from countervail.explain import NICE as NICE
     from countervail.ledger import Ledger as Ledger
     from countervail.protect import CFK as CFK
@@ -56,8 +57,21 @@ if TYPE_CHECKING:
     from countervail.rules import LERS as LERS
     from countervail.rules import MLEM2 as MLEM2
 
-# What needs scikit-learn or numba is imported when first used: `import countervail` stays quick.
+# Whatever needs more than Python is imported when first used: `import countervail` stays quick.
 _LATER = {
+    **dict.fromkeys(("Explanation", "Explanations"), "countervail.core.explanation"),
+    **dict.fromkeys(
+        ("AllOf", "DifferentialPrivacy", "KAnonymity", "KCommonality", "LDiversity", "NoGuarantee", "TCloseness"),
+        "countervail.core.guarantee",
+    ),
+    "Hierarchy": "countervail.core.hierarchy",
+    **dict.fromkeys(("Region", "Regions"), "countervail.core.region"),
+    "Release": "countervail.core.release",
+    **dict.fromkeys(("Column", "Schema"), "countervail.core.schema"),
+    "Table": "countervail.core.table",
+    "Phrases": "countervail.core.words.phrases",
+    "data": "countervail.data",
+    "load": "countervail.data.load",
     "DifferentialInferenceTest": "countervail.attack",
     "LERS": "countervail.rules",
     "Ledger": "countervail.ledger",

@@ -24,9 +24,14 @@ from countervail.cli.rules import rules
 from countervail.cli.schema import schema
 from countervail.cli.shared.common import remark
 from countervail.cli.shared.methods import explaining, releasing, testable, with_methods
+from countervail.cli.warm import warm
+from countervail.core import compiling
 from countervail.core.cells import visible
 from countervail.core.errors import CountervailError
 
+_COMPILING = (
+    "Compiling what this needs, once: it is kept for later runs. `countervail warm` compiles everything beforehand."
+)
 app = typer.Typer(
     name="countervail",
     help="Reasons for a decision without giving away other people: private explanations, private tables, attacks.",
@@ -40,13 +45,15 @@ _METHODS = {
     anonymize: with_methods(releasing, ANONYMIZE_FLAGS),
     dit: with_methods(testable, DIT_FLAGS),
 }
-for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof):
+for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof, warm):
     app.command(cls=_METHODS.get(command))(command)
 app.add_typer(ledger)
 
 
 def main() -> None:
     """Run the command; errors become one line and an exit code (2: what was asked cannot be done)."""
+    if "--json" not in sys.argv[1:] and "warm" not in sys.argv[1:2]:
+        compiling.when_compiling(lambda: remark(_COMPILING))
     try:
         app()
     except CountervailError as error:

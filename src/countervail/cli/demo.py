@@ -22,7 +22,7 @@ def demo(
     from countervail.report.demo_page import demo_page, run_demo
 
     folder.mkdir(parents=True, exist_ok=True)
-    remark("Explaining, protecting, attacking (the first run compiles the search, up to a minute) ...")
+    remark("Explaining, protecting, attacking ...")
     with progress("Working", quiet=as_json) as tick:
         summary = run_demo(progress=tick)
     path = folder / "report.html"

@@ -146,7 +146,7 @@ class Neighbours:
             np.ascontiguousarray(wanted),
             np.ascontiguousarray(admissible),
             self.heom.scale,
-            *self.heom._weights(weights),
+            None if weights is None else self.heom._weights(weights),
             self._numbers,
             self._row,
             self._starts,

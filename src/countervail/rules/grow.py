@@ -16,48 +16,55 @@ from countervail.rules.kernels import (
     DOWN,
     IN,
     UP,
+    Side,
+    Whole,
     contains,
     count_covered,
+    inner,
     keep_inside,
     kernel,
     lay_out,
+    mark_meeting,
+    may_side,
+    sure_side,
 )
 from countervail.rules.values import Bools, Coded, Codes, Ints
 
-
-@kernel
-def _find_tightest(t: Coded, base: Ints, ups: Ints, held: Ints) -> Ints:
-    """For each cut the tightest one that covers as many rows of the class."""
-    out = np.arange(base[-1])
-    for a in range(len(t.ordered)):
-        if t.ordered[a]:
-            middle = base[a] + ups[a]
-            for i in range(base[a] + 1, middle):
-                if held[i] == held[i - 1]:
-                    out[i] = out[i - 1]
-            for i in range(base[a + 1] - 2, middle - 1, -1):
-                if held[i] == held[i + 1]:
-                    out[i] = out[i + 1]
-    return out
+# Lines of the state of a growing rule: the goal that it covers, rows inside, and possibly inside.
+GOAL, COV, POS = 0, 1, 2
+# Lines of the scales that conditions are weighed by.
+HELD, TOTAL, TIGHTEST = 0, 1, 2
 
 
 class Scales(NamedTuple):
-    """What conditions are weighed by: rows of the class and of the table that each covers, and the tightest alike."""
+    """Where conditions start, and what they are weighed by.
+
+    `of` has a line for the rows of the class that each condition covers, for those of the table, and for the tightest
+    that covers as many rows of the class.
+    """
 
     base: Ints
     ups: Ints
-    held: Ints
-    total: Ints
-    tightest: Ints
+    of: Ints
 
 
-@kernel
 def weigh_conditions(t: Coded, inside: Bools) -> Scales:
     """What the conditions of a table are weighed by, for rules within `inside`."""
     base, ups = lay_out(t)
     held = count_covered(t, base, ups, inside)
     total = count_covered(t, base, ups, np.ones(len(inside), np.bool_))
-    return Scales(base, ups, held, total, _find_tightest(t, base, ups, held))
+    tightest = np.arange(base[-1])
+    for a in np.flatnonzero(t.ordered):
+        middle = base[a] + ups[a]
+        _mark_runs(held[base[a] : middle], tightest[base[a] : middle])
+        _mark_runs(held[middle : base[a + 1]][::-1], tightest[middle : base[a + 1]][::-1])
+    return Scales(base, ups, np.stack([held, total, tightest]))
+
+
+def _mark_runs(held: Ints, tightest: Ints) -> None:
+    """Within stretches of equal counts, take the first."""
+    first = np.flatnonzero(np.diff(held, prepend=-1))
+    tightest[:] = tightest[np.repeat(first, np.diff([*first, len(held)]))]
 
 
 class _Places(NamedTuple):
@@ -69,241 +76,288 @@ class _Places(NamedTuple):
     of: Ints
     at: Ints
     rows: Ints
-    weight: Ints
 
 
-@kernel
-def _list_places(t: Coded, w: Scales, may: bool) -> _Places:
-    up, down = (t.may_up, t.may_down) if may else (t.up, t.down)
-    n, width = len(t.weight), 0
-    of = np.empty((n, len(t.ordered) + t.ordered.sum()), np.int64)
-    for a in range(len(t.ordered)):
-        of[:, width] = w.base[a] + up[a]
-        if t.ordered[a]:
-            width += 1
-            of[:, width] = w.base[a] + w.ups[a] + down[a]
-        width += 1
-    at, rows = np.zeros(w.base[-1] + 1, np.int64), np.empty(n * width, np.int64)
-    for place in of.ravel():
-        at[place] += 1
-    at = at.cumsum()
-    for row in range(n):
-        for place in of[row]:
-            at[place] -= 1
-            rows[at[place]] = row
-    return _Places(of, at, rows, t.weight)
+def _list_places(side: Side, w: Scales) -> _Places:
+    columns = []
+    for a in range(len(side.ordered)):
+        columns.append(w.base[a] + side.up[a])
+        if side.ordered[a]:
+            columns.append(w.base[a] + w.ups[a] + side.down[a])
+    of = np.stack(columns, axis=1).astype(np.int64)
+    places = of.ravel()
+    at = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=w.base[-1]))]).astype(np.int64)
+    return _Places(of, at, np.argsort(places, kind="stable") // of.shape[1])
 
 
 class _RowsLeft(NamedTuple):
-    """Rows that a growing rule still has: how many people in all and at each place, and how many rows are `wrong`."""
+    """Rows that a growing rule still has, by line: how many people in all and at each place, and how many `wrong`."""
 
     inside: Bools
     wrong: Bools
     size: Ints
     bins: Ints
-    p: _Places
+
+    def copied(self) -> _RowsLeft:
+        """To be narrowed."""
+        return _RowsLeft(self.inside.copy(), self.wrong, self.size.copy(), self.bins.copy())
 
 
-@kernel
-def _tally(s: _RowsLeft, row: int, sign: int) -> None:
-    """Add a row to (or take it from) those that are left."""
-    people = sign * s.p.weight[row]
-    s.inside[row] = sign > 0
-    s.size[0] += people
-    s.size[1] += sign * s.wrong[row]
-    for place in s.p.of[row]:
-        s.bins[place] += people
-
-
-@kernel
-def _gather(p: _Places, rows: Bools, wrong: Bools) -> _RowsLeft:
+def _count_left(places: list[_Places], weight: Ints, inside: Bools, wrong: Bools) -> _RowsLeft:
     """Rows to start from."""
-    size, bins = np.zeros(2, np.int64), np.zeros(len(p.at) - 1, np.int64)
-    s = _RowsLeft(np.zeros(len(rows), np.bool_), wrong, size, bins, p)
-    for row in np.flatnonzero(rows):
-        _tally(s, int(row), 1)
-    return s
+    bins = [
+        np.bincount(p.of[rows].ravel(), weights=np.repeat(weight[rows], p.of.shape[1]), minlength=len(p.at) - 1)
+        for p, rows in zip(places, inside, strict=True)
+    ]
+    size = np.stack([inside @ weight, (inside & wrong).sum(axis=1)], axis=1)
+    return _RowsLeft(inside, wrong, size.astype(np.int64), np.array(bins).astype(np.int64))
 
 
-@kernel
-def _copy(s: _RowsLeft) -> _RowsLeft:
-    return _RowsLeft(s.inside.copy(), s.wrong, s.size.copy(), s.bins.copy(), s.p)
-
-
-@kernel
-def _remove(s: _RowsLeft, start: int, stop: int) -> None:
+@inner
+def _remove(
+    first: int, last: int, of: Ints, rows: Ints, weight: Ints, inside: Bools, wrong: Bools, bins: Ints, size: Ints
+) -> None:
     """Take out all rows of a stretch of places."""
-    for i in range(s.p.at[start], s.p.at[stop]):
-        if s.inside[s.p.rows[i]]:
-            _tally(s, s.p.rows[i], -1)
+    people, wrongs = 0, 0
+    for i in range(first, last):
+        row = rows[i]
+        if inside[row]:
+            inside[row] = False
+            people += weight[row]
+            wrongs += wrong[row]
+            for j in range(of.shape[1]):
+                bins[of[row, j]] -= weight[row]
+    size[0] -= people
+    size[1] -= wrongs
 
 
-@kernel
-def _narrow(t: Coded, w: Scales, s: _RowsLeft, ends: Ints, condition: tuple[int, int, int], may: bool) -> None:
+@inner
+def _narrow(
+    line: Whole,
+    a: int,
+    kind: int,
+    code: int,
+    base: Ints,
+    ups: Ints,
+    ends: Ints,
+    side: Side,
+    p: _Places,
+    weight: Ints,
+    s: _RowsLeft,
+) -> None:
     """Take out the rows that do not meet a condition; none lies beyond the `ends`."""
-    a, kind, code = condition
-    here, middle = w.base[a], w.base[a] + w.ups[a]
-    if kind == UP:
-        _remove(s, here + code + 1, here + ends[a, 0] + 1)
-    elif kind == DOWN:
-        _remove(s, middle + ends[a, 1], middle + code)
-    else:
-        at, sets = (t.meet_at, t.meet) if may else (t.sup_at, t.sup)
-        for v in range(t.first[a + 1] - t.first[a]):
-            if not contains(sets, at[t.first[a] + v], at[t.first[a] + v + 1], code):
-                _remove(s, here + v, here + v + 1)
+    here, middle, begin, of, rows = base[a], base[a] + ups[a], p.at, p.of, p.rows
+    inside, wrong, bins, size = s.inside[line], s.wrong[line], s.bins[line], s.size[line]
+    if kind != IN:
+        start, stop = here + code + 1, here + ends[a, 0] + 1
+        if kind == DOWN:
+            start, stop = middle + ends[a, 1], middle + code
+        _remove(begin[start], begin[stop], of, rows, weight, inside, wrong, bins, size)
+        return
+    first, at, sets = side.first, side.at, side.sets
+    for v in range(first[a + 1] - first[a]):
+        if not contains(sets, at[first[a] + v], at[first[a] + v + 1], code):
+            _remove(begin[here + v], begin[here + v + 1], of, rows, weight, inside, wrong, bins, size)
 
 
-@kernel
-def _move_ends(ordered: Bools, w: Scales, cov: Ints, pos: Ints, ends: Ints) -> None:
+@inner
+def _move_ends(ordered: Bools, base: Ints, ups: Ints, bins: Ints, ends: Ints) -> None:
     """Move the outermost ranks of each ordered attribute, (upper, lower), inwards to where rows are left."""
+    last = bins.shape[0] - 1  # those possibly inside, or those inside where nothing is possible
     for a in range(len(ordered)):
         if ordered[a]:
-            here, middle = w.base[a], w.base[a] + w.ups[a]
-            while cov[here + ends[a, 0]] == 0 and pos[here + ends[a, 0]] == 0:
+            here, middle = base[a], base[a] + ups[a]
+            while bins[COV, here + ends[a, 0]] == 0 and bins[last, here + ends[a, 0]] == 0:
                 ends[a, 0] -= 1
-            while cov[middle + ends[a, 1]] == 0 and pos[middle + ends[a, 1]] == 0:
+            while bins[COV, middle + ends[a, 1]] == 0 and bins[last, middle + ends[a, 1]] == 0:
                 ends[a, 1] += 1
 
 
-@kernel
-def _count_goal(t: Coded, w: Scales, bins: Ints, hits: Ints) -> None:
+@inner
+def _count_goal(ordered: Bools, base: Ints, first: Ints, at: Ints, sets: Codes, bins: Ints, hits: Ints) -> None:
     """How much of the goal each value set covers."""
-    for a in range(len(t.ordered)):
-        if t.ordered[a]:
+    for a in range(len(ordered)):
+        if ordered[a]:
             continue
-        here, own = w.base[a], t.first[a]
-        hits[here : w.base[a + 1]] = 0
-        for v in range(t.first[a + 1] - own):
-            if bins[here + v] > 0:
-                for i in range(t.sup_at[own + v], t.sup_at[own + v + 1]):
-                    hits[here + t.sup[i]] += bins[here + v]
+        here, own = base[a], first[a]
+        for i in range(here, base[a + 1]):
+            hits[i] = 0
+        for v in range(first[a + 1] - own):
+            people = bins[GOAL, here + v]
+            if people > 0:
+                for i in range(at[own + v], at[own + v + 1]):
+                    hits[here + sets[i]] += people
 
 
-@kernel
-def _all_meet(bins: Ints, here: int, end: int, at: Ints, first: int, sets: Codes, code: int) -> bool:
+@inner
+def _all_meet(line: Whole, bins: Ints, here: int, own: int, end: int, at: Ints, sets: Codes, code: int) -> bool:
     """Whether one of an attribute's value sets covers (or may cover) all rows that are left."""
-    for v in range(end - here):
-        if bins[here + v] > 0 and not contains(sets, at[first + v], at[first + v + 1], code):
+    for v in range(end - own):
+        if bins[line, here + v] > 0 and not contains(sets, at[own + v], at[own + v + 1], code):
             return False
     return True
 
 
-@kernel
+@inner
 def _choose(
-    t: Coded, w: Scales, goal: _RowsLeft, cov: Ints, pos: Ints, ends: Ints, hits: Ints, idle: Bools, soft: bool
+    goal_size: int,
+    ordered: Bools,
+    base: Ints,
+    ups: Ints,
+    scales: Ints,
+    bins: Ints,
+    ends: Ints,
+    hits: Ints,
+    idle: Bools,
+    first: Ints,
+    at_sure: Ints,
+    sets: Codes,
+    may: Side | None,
 ) -> tuple[int, int, int]:
     """The best next condition: most of the goal, then most of the class, then fewest rows, then the first.
 
-    A candidate covers part of the goal and shrinks what the rule covers (`cov`) or may cover (`pos`). A value set that
-    does not is `idle` from then on.
+    A candidate covers part of the goal and shrinks what the rule covers or may cover. A value set that does not is
+    `idle` from then on.
     """
-    best = (-1, -1, -1)
-    most = (0, 0, 0)
-    for a in range(len(t.ordered)):
-        here, middle, end = w.base[a], w.base[a] + w.ups[a], w.base[a + 1]
-        if t.ordered[a]:
-            outer, lower = here + ends[a, 0], middle + ends[a, 1]
-            for kind in (UP, DOWN):
-                if (kind == UP and outer == here) or (kind == DOWN and lower == end - 1):
+    best_a, best_kind, best_code = -1, -1, -1
+    most, most_held, most_total = 0, 0, 0
+    cov, pos = np.int64(COV), np.int64(POS)
+    for a in range(len(ordered)):
+        here, middle, end = base[a], base[a] + ups[a], base[a + 1]
+        for i in range(2 if ordered[a] else end - here):
+            kind, at = IN, here + i
+            if ordered[a]:
+                kind = UP if i == 0 else DOWN
+                edge = here + ends[a, 0] if i == 0 else middle + ends[a, 1]
+                if edge == (here if i == 0 else end - 1):
                     continue
-                at = w.tightest[outer - 1 if kind == UP else lower + 1]
-                scale = (goal.size[0] - goal.bins[outer if kind == UP else lower], w.held[at], -w.total[at])
-                if scale[0] > 0 and scale > most:
-                    most, best = scale, (a, kind, at - (here if kind == UP else middle))
-            continue
-        for at in range(here, end):
-            if hits[at] == 0 or hits[at] < most[0] or idle[at]:
+                at = scales[TIGHTEST, edge - 1 if i == 0 else edge + 1]
+                goal = goal_size - bins[GOAL, edge]
+            else:
+                goal = hits[at]
+                if idle[at]:
+                    continue
+            if goal == 0 or goal < most:
                 continue
-            scale = (hits[at], w.held[at], -w.total[at])
-            if scale > most:
-                idle[at] = _all_meet(cov, here, end, t.sup_at, t.first[a], t.sup, at - here) and (
-                    not soft or _all_meet(pos, here, end, t.meet_at, t.first[a], t.meet, at - here)
-                )
-                if not idle[at]:
-                    most, best = scale, (a, IN, at - here)
-    return best
+            held, total = scales[HELD, at], -scales[TOTAL, at]
+            if goal == most and (held < most_held or (held == most_held and total <= most_total)):
+                continue
+            if not ordered[a]:
+                own, stop = first[a], first[a + 1]
+                idle[at] = _all_meet(cov, bins, here, own, stop, at_sure, sets, at - here)
+                if may is not None and idle[at]:
+                    idle[at] = _all_meet(pos, bins, here, own, stop, may.at, may.sets, at - here)
+                if idle[at]:
+                    continue
+            most, most_held, most_total = goal, held, total
+            best_a, best_kind, best_code = a, kind, at - (middle if kind == DOWN else here)
+    return best_a, best_kind, best_code
 
 
 @kernel
-def _grow(t: Coded, w: Scales, goal: _RowsLeft, cov: _RowsLeft, pos: _RowsLeft, soft: bool) -> tuple[Ints, Ints]:
-    """Conditions that together leave no wrong row inside or possibly inside, and the rows of the goal that are left.
+def _grow(
+    base: Ints,
+    ups: Ints,
+    scales: Ints,
+    weight: Ints,
+    s: _RowsLeft,
+    sure: Side,
+    places: _Places,
+    may: Side | None,
+    may_places: _Places | None,
+    chosen: Ints,
+) -> int:
+    """Conditions that together leave no wrong row inside or possibly inside: their number, filled into `chosen`.
 
-    No conditions where the rows that are left cannot be told from others.
+    Rows of the goal that are left stay in `s`. -1 where the rows that are left cannot be told from others, and the
+    negative of the room needed where `chosen` is too short.
     """
-    goal, cov = _copy(goal), _copy(cov)
-    pos = _copy(pos) if soft else cov
-    ends = np.zeros((len(t.ordered), 2), np.int64)
-    ends[:, 0] = w.ups - 1
-    hits, idle = np.empty(w.base[-1], np.int64), np.zeros(w.base[-1], np.bool_)
-    chosen = np.empty((8, 3), np.int64)
-    n = counted = 0
-    while n == 0 or cov.size[1] > 0 or pos.size[1] > 0:
-        if goal.size[0] != counted:
-            _count_goal(t, w, goal.bins, hits)
-            counted = goal.size[0]
-        _move_ends(t.ordered, w, cov.bins, pos.bins, ends)
-        best = _choose(t, w, goal, cov.bins, pos.bins, ends, hits, idle, soft)
-        if best[0] < 0:
-            return chosen[:0], np.flatnonzero(goal.inside)
+    m, size, bins = len(ups), s.size, s.bins
+    ordered, first, at, sets = sure.ordered, sure.first, sure.at, sure.sets
+    ends = np.zeros((m, 2), np.int64)
+    for a in range(m):
+        ends[a, 0] = ups[a] - 1
+    hits, idle = np.zeros(base[m], np.int64), np.zeros(base[m], np.bool_)
+    n, counted = 0, 0
+    last = size.shape[0] - 1
+    goal, cov, pos = np.int64(GOAL), np.int64(COV), np.int64(POS)
+    while n == 0 or size[COV, 1] > 0 or size[last, 1] > 0:
+        if size[GOAL, 0] != counted:
+            _count_goal(ordered, base, first, at, sets, bins, hits)
+            counted = size[GOAL, 0]
+        _move_ends(ordered, base, ups, bins, ends)
+        a, kind, code = _choose(
+            size[GOAL, 0], ordered, base, ups, scales, bins, ends, hits, idle, first, at, sets, may
+        )  # fmt: skip
+        if a < 0:
+            return -1
         if n == len(chosen):
-            chosen = np.concatenate((chosen, np.empty((n, 3), np.int64)))
-        chosen[n, 0], chosen[n, 1], chosen[n, 2] = best
+            return -2 * n
+        chosen[n, 0], chosen[n, 1], chosen[n, 2] = a, kind, code
         n += 1
-        _narrow(t, w, goal, ends, best, False)
-        _narrow(t, w, cov, ends, best, False)
-        if soft:
-            _narrow(t, w, pos, ends, best, True)
-    return _drop_wider(chosen[:n], len(t.ordered)), np.flatnonzero(goal.inside)
+        _narrow(goal, a, kind, code, base, ups, ends, sure, places, weight, s)
+        _narrow(cov, a, kind, code, base, ups, ends, sure, places, weight, s)
+        if may is not None and may_places is not None:
+            _narrow(pos, a, kind, code, base, ups, ends, may, may_places, weight, s)
+    return n
 
 
-@kernel
-def _drop_wider(conditions: Ints, attributes: int) -> Ints:
+def _drop_wider(conditions: Ints) -> Ints:
     """The conditions without cuts that a later and therefore tighter one of the same side makes idle."""
-    used, last = np.ones(len(conditions), np.bool_), np.full((attributes, 2), -1, np.int64)
-    for c in range(len(conditions)):
-        a, kind = conditions[c, 0], conditions[c, 1]
-        if kind != IN:
-            if last[a, kind] >= 0:
-                used[last[a, kind]] = False
-            last[a, kind] = c
-    return conditions[used]
+    used = conditions[:, 1] == IN
+    cuts = np.flatnonzero(~used)[::-1]
+    _, last = np.unique(2 * conditions[cuts, 0] + conditions[cuts, 1], return_index=True)
+    used[cuts[last]] = True
+    kept: Ints = conditions[used]
+    return kept
 
 
-@kernel
-def _shorten(t: Coded, conditions: Ints, outside: Ints, bads: Ints) -> Ints:
+def _shorten(sure: Side, may: Side | None, conditions: Ints, outside: Ints, bads: Ints) -> Ints:
     """The conditions that stay when, first to last, those are dropped that keep no row out."""
     used = np.ones(len(conditions), np.bool_)
+    room = np.empty(max(len(outside), len(bads)), np.bool_)
     for c in range(len(conditions)):
         used[c] = False
-        others = conditions[used]
-        lets_in = len(keep_inside(t, others, outside, False)) > 0 or len(keep_inside(t, others, bads, True)) > 0
-        used[c] = len(others) == 0 or lets_in
+        lets_in = mark_meeting(sure, conditions, used, outside, room, True) > 0
+        if may is not None and not lets_in:
+            lets_in = mark_meeting(may, conditions, used, bads, room, True) > 0
+        used[c] = lets_in or not used.any()
     return conditions[used]
 
 
-@kernel
 def induce(t: Coded, goal: Bools, inside: Bools, bad: Bools) -> tuple[Ints, Ints]:
     """MLEM2: rules that together cover `goal`, each within `inside` and without overlap with `bad`.
 
     Returns where the conditions of each rule start, and the conditions (attribute, kind, code).
     """
-    soft = bool(bad.any())
-    w = weigh_conditions(t, inside)
-    everyone, places = np.ones(len(goal), np.bool_), _list_places(t, w, False)
-    cov = _gather(places, everyone, ~inside)
-    pos = _gather(_list_places(t, w, True), everyone, bad) if soft else cov
-    open_ = _gather(places, goal, ~everyone)
+    w, sure, everyone = weigh_conditions(t, inside), sure_side(t), np.ones(len(goal), np.bool_)
+    may = may_side(t) if bad.any() else None
+    places = _list_places(sure, w)
+    may_places = None if may is None else _list_places(may, w)
+    lists = [places, places] if may_places is None else [places, places, may_places]
+    left = _count_left(
+        lists,
+        t.weight,
+        np.array([goal, everyone, everyone][: len(lists)]),
+        np.array([~everyone, ~inside, bad][: len(lists)]),
+    )
     outside, bads = np.flatnonzero(~inside), np.flatnonzero(bad)
-    ends, flat = [0], [np.int64(0) for _ in range(0)]
-    while open_.size[0] > 0:
-        conditions, done = _grow(t, w, open_, cov, pos, soft)
-        if len(conditions) > 0:  # otherwise no conditions tell these rows from those outside
-            conditions = _shorten(t, conditions, outside, bads)
-            for c in range(len(conditions)):
-                flat.extend([conditions[c, 0], conditions[c, 1], conditions[c, 2]])
-            ends.append(len(flat) // 3)
-            done = keep_inside(t, conditions, np.flatnonzero(open_.inside), False)
-        for row in done:
-            _tally(open_, row, -1)
-    return np.array(ends, np.int64), np.array(flat, np.int64).reshape(-1, 3)
+    open_, found, sizes = goal.copy(), [np.zeros((0, 3), np.int64)], [0]
+    chosen = np.empty((8, 3), np.int64)
+    while open_.any():
+        s = left.copied()
+        n = _grow(w.base, w.ups, w.of, t.weight, s, sure, places, may, may_places, chosen)
+        if n < -1:
+            chosen = np.empty((-n, 3), np.int64)
+            continue
+        done = np.flatnonzero(s.inside[GOAL])
+        if n > 0:  # otherwise no conditions tell these rows from those outside
+            conditions = _shorten(sure, may, _drop_wider(chosen[:n]), outside, bads)
+            found.append(conditions)
+            sizes.append(len(conditions))
+            done = keep_inside(sure, conditions, np.flatnonzero(open_))
+        open_[done] = left.inside[GOAL, done] = False
+        left.size[GOAL, 0] -= t.weight[done].sum()
+        people = np.repeat(t.weight[done], places.of.shape[1])
+        np.subtract.at(left.bins[GOAL], places.of[done].ravel(), people)
+    return np.cumsum(sizes), np.concatenate(found)

@@ -11,13 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from countervail.rules.grow import Scales, weigh_conditions
-from countervail.rules.kernels import DOWN, IN, UP, kernel, lay_out, mark_meeting
+from countervail.rules.grow import HELD, TIGHTEST, TOTAL, Scales, weigh_conditions
+from countervail.rules.kernels import DOWN, IN, UP, Side, inner, kernel, lay_out, may_side, sure_side
 from countervail.rules.values import Bools, Coded, Ints
 
 Words = NDArray[np.uint64]
 
 _MOST = 64  # conditions per attribute: 64 bits are as wide as one number of the table
+_ALL = np.uint64(2**64 - 1)
 
 
 def fits(t: Coded) -> bool:
@@ -25,74 +26,27 @@ def fits(t: Coded) -> bool:
     return int(lay_out(t)[0][-1]) <= _MOST * len(t.ordered)
 
 
-@kernel
-def _count_ones(x: np.uint64) -> np.uint64:
-    """How many bits are set."""
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+def _pack(rows: Bools, weight: Ints) -> Words:
+    """Marked rows as bits, each as often as it stands for rows; one line or several."""
+    bits = np.packbits(np.repeat(rows, weight, axis=-1), axis=-1, bitorder="little")
+    short = -bits.shape[-1] % 8
+    return np.pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, short)]).view("<u8").astype(np.uint64, copy=False)
 
 
-@kernel
-def _count_common(a: Words, b: Words) -> int:
-    """How many rows two sets have in common."""
-    total = np.uint64(0)
-    for i in range(len(a)):
-        total += _count_ones(a[i] & b[i])
-    return int(total)
-
-
-@kernel
-def _have_common(a: Words, b: Words) -> bool:
-    """Whether two sets have a row in common."""
-    for i in range(len(a)):  # noqa: SIM110 -- numba compiles no generators
-        if a[i] & b[i]:
-            return True
-    return False
-
-
-@kernel
-def _lies_within(a: Words, b: Words) -> bool:
-    """Whether all rows of one set are in another."""
-    for i in range(len(a)):  # noqa: SIM110 -- numba compiles no generators
-        if a[i] & ~b[i]:
-            return False
-    return True
-
-
-@kernel
-def _pack(rows: Bools, weight: Ints, words: int) -> Words:
-    """Marked rows as bits, each as often as it stands for rows."""
-    out = np.zeros(words, np.uint64)
-    at = 0
-    for row in range(len(rows)):
-        for _ in range(weight[row]):
-            if rows[row]:
-                out[at >> 6] |= np.uint64(1) << np.uint64(at & 63)
-            at += 1
-    return out
-
-
-class _Blocks(NamedTuple):
-    """The rows that each condition covers, and may cover, and all rows."""
-
-    sure: Words
-    may: Words
-    all: Words
-
-
-@kernel
-def _mark_blocks(t: Coded, base: Ints, ups: Ints, words: int, may: bool) -> Words:
-    out = np.zeros((base[-1], words), np.uint64)
-    everyone = np.arange(len(t.weight))
-    for a in range(len(t.ordered)):
-        for at in range(base[a], base[a + 1]):
-            code, kind = at - base[a], IN
-            if t.ordered[a]:
-                code, kind = (code, UP) if code < ups[a] else (code - ups[a], DOWN)
-            out[at] = _pack(mark_meeting(t, a, kind, code, everyone, may), t.weight, words)
-    return out
+def _mark_blocks(side: Side, w: Scales, weight: Ints) -> Words:
+    """The rows that meet each condition."""
+    blocks = []
+    for a in range(len(side.ordered)):
+        if side.ordered[a]:
+            n_down = w.base[a + 1] - w.base[a] - w.ups[a]
+            blocks.append(_pack(side.up[a] <= np.arange(w.ups[a])[:, None], weight))
+            blocks.append(_pack(side.down[a] >= np.arange(n_down)[:, None], weight))
+        else:
+            n, at = w.base[a + 1] - w.base[a], side.at[side.first[a] : side.first[a + 1] + 1]
+            meets = np.zeros((n, n), np.bool_)  # condition x value set
+            meets[side.sets[at[0] : at[-1]], np.repeat(np.arange(n), np.diff(at))] = True
+            blocks.append(_pack(meets[:, side.up[a]], weight))
+    return np.concatenate(blocks)
 
 
 class _GrowingBits(NamedTuple):
@@ -109,126 +63,170 @@ class _GrowingBits(NamedTuple):
     idle: Bools
 
 
-@kernel
-def _cuts_nothing(blocks: _Blocks, s: _GrowingBits, at: int, soft: bool) -> bool:
-    return _lies_within(s.cov, blocks.sure[at]) and (not soft or _lies_within(s.pos, blocks.may[at]))
+@inner
+def _count_common(a: Words, b: Words) -> int:
+    """How many rows two sets have in common."""
+    total = np.uint64(0)
+    for i in range(len(a)):
+        x = a[i] & b[i]
+        x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+        x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+        x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        total += (x * np.uint64(0x0101010101010101)) >> np.uint64(56)
+    return int(total)
 
 
-@kernel
-def _find_cuts(t: Coded, w: Scales, blocks: _Blocks, s: _GrowingBits, a: int, soft: bool) -> tuple[int, int]:
-    """The widest upper and lower cut of an ordered attribute that leave some row out; -1 where there is none."""
-    here, middle, end = w.base[a], w.base[a] + w.ups[a], w.base[a + 1]
-    while s.ends[a, 0] > 0 and _cuts_nothing(blocks, s, here + s.ends[a, 0] - 1, soft):
-        s.ends[a, 0] -= 1
-    while middle + s.ends[a, 1] + 1 < end and _cuts_nothing(blocks, s, middle + s.ends[a, 1] + 1, soft):
-        s.ends[a, 1] += 1
-    upper = here + s.ends[a, 0] - 1 if s.ends[a, 0] > 0 else -1
-    return upper, middle + s.ends[a, 1] + 1 if middle + s.ends[a, 1] + 1 < end else -1
+@inner
+def _have_common(a: Words, b: Words) -> bool:
+    """Whether two sets have a row in common."""
+    for i in range(len(a)):  # noqa: SIM110 -- numba compiles no generators
+        if a[i] & b[i]:
+            return True
+    return False
 
 
-@kernel
-def _choose(t: Coded, w: Scales, blocks: _Blocks, s: _GrowingBits, soft: bool) -> int:
+@inner
+def _lies_within(a: Words, b: Words) -> bool:
+    """Whether all rows of one set are in another."""
+    for i in range(len(a)):  # noqa: SIM110 -- numba compiles no generators
+        if a[i] & ~b[i]:
+            return False
+    return True
+
+
+@inner
+def _cuts_nothing(at: int, s: _GrowingBits, sure: Words, may: Words | None) -> bool:
+    if not _lies_within(s.cov, sure[at]):
+        return False
+    if may is not None:
+        return _lies_within(s.pos, may[at])
+    return True
+
+
+@inner
+def _move_ends(a: int, base: Ints, ups: Ints, s: _GrowingBits, sure: Words, may: Words | None) -> None:
+    """Move the outermost ranks of an ordered attribute inwards to the widest cuts that leave some row out."""
+    here, middle, end, ends = base[a], base[a] + ups[a], base[a + 1], s.ends
+    while ends[a, 0] > 0 and _cuts_nothing(here + ends[a, 0] - 1, s, sure, may):
+        ends[a, 0] -= 1
+    while middle + ends[a, 1] + 1 < end and _cuts_nothing(middle + ends[a, 1] + 1, s, sure, may):
+        ends[a, 1] += 1
+
+
+@inner
+def _choose(
+    ordered: Bools, base: Ints, ups: Ints, scales: Ints, s: _GrowingBits, sure: Words, may: Words | None
+) -> int:
     """The best next condition: most of the goal, then most of the class, then fewest rows, then the first."""
-    best, most = -1, (0, 0, 0)
-    for a in range(len(t.ordered)):
-        if t.ordered[a]:
-            for cut in _find_cuts(t, w, blocks, s, a, soft):
-                if cut >= 0:
-                    at = w.tightest[cut]
-                    scale = (_count_common(s.goal, blocks.sure[cut]), w.held[at], -w.total[at])
-                    if scale[0] > 0 and scale > most:
-                        best, most = at, scale
-            continue
-        for at in range(w.base[a], w.base[a + 1]):
-            if not s.idle[at]:
-                scale = (_count_common(s.goal, blocks.sure[at]), w.held[at], -w.total[at])
-                if scale[0] > 0 and scale > most:
-                    if _cuts_nothing(blocks, s, at, soft):
-                        s.idle[at] = True
-                    else:
-                        best, most = at, scale
+    best, most, most_held, most_total = -1, 0, 0, 0
+    for a in range(len(ordered)):
+        here, middle, end = base[a], base[a] + ups[a], base[a + 1]
+        if ordered[a]:
+            _move_ends(a, base, ups, s, sure, may)
+        for i in range(2 if ordered[a] else end - here):
+            cut = here + i
+            if ordered[a]:
+                cut = here + s.ends[a, 0] - 1 if i == 0 else middle + s.ends[a, 1] + 1
+                if cut < here or cut >= end or (i == 0 and s.ends[a, 0] == 0):
+                    continue
+            elif s.idle[cut]:
+                continue
+            at = scales[TIGHTEST, cut] if ordered[a] else cut
+            goal, held, total = _count_common(s.goal, sure[cut]), scales[HELD, at], -scales[TOTAL, at]
+            if goal == 0 or goal < most:
+                continue
+            if goal == most and (held < most_held or (held == most_held and total <= most_total)):
+                continue
+            if not ordered[a] and _cuts_nothing(at, s, sure, may):
+                s.idle[at] = True
+                continue
+            best, most, most_held, most_total = at, goal, held, total
     return best
 
 
 @kernel
 def _grow(
-    t: Coded, w: Scales, blocks: _Blocks, open_: Words, outside: Words, bads: Words, soft: bool
-) -> tuple[Ints, Words]:
-    """Conditions that together leave no row outside the class inside and overlap no bad one; the goal that is left.
+    ordered: Bools,
+    base: Ints,
+    ups: Ints,
+    scales: Ints,
+    outside: Words,
+    bads: Words,
+    s: _GrowingBits,
+    sure: Words,
+    may: Words | None,
+    chosen: Ints,
+) -> int:
+    """Conditions that together leave no row outside the class inside and overlap no bad one: how many.
 
-    No conditions where the rows that are left cannot be told from others.
+    The goal that is left stays in `s`. -1 where the rows that are left cannot be told from others, and the negative
+    of the room needed where `chosen` is too short.
     """
-    ends = np.zeros((len(t.ordered), 2), np.int64)
-    ends[:, 0] = w.ups - 1
-    s = _GrowingBits(open_.copy(), blocks.all.copy(), blocks.all.copy(), ends, np.zeros(w.base[-1], np.bool_))
-    chosen = np.empty(8, np.int64)
-    n = 0
-    while n == 0 or _have_common(s.cov, outside) or (soft and _have_common(s.pos, bads)):
-        best = _choose(t, w, blocks, s, soft)
+    goal, cov, pos = s.goal, s.cov, s.pos
+    n, wrong = 0, True
+    while wrong:
+        best = _choose(ordered, base, ups, scales, s, sure, may)
         if best < 0:
-            return chosen[:0], s.goal
+            return -1
         if n == len(chosen):
-            chosen = np.concatenate((chosen, np.empty(n, np.int64)))
+            return -2 * n
         chosen[n] = best
         n += 1
-        s.goal[:] &= blocks.sure[best]
-        s.cov[:] &= blocks.sure[best]
-        if soft:
-            s.pos[:] &= blocks.may[best]
-    return chosen[:n], s.goal
+        for i in range(len(goal)):
+            goal[i] &= sure[best, i]
+            cov[i] &= sure[best, i]
+        wrong = _have_common(cov, outside)
+        if may is not None:
+            for i in range(len(pos)):
+                pos[i] &= may[best, i]
+            wrong = wrong or _have_common(pos, bads)
+    return n
 
 
-@kernel
-def _shorten(blocks: _Blocks, chosen: Ints, outside: Words, bads: Words, soft: bool) -> Ints:
+def _shorten(chosen: Ints, outside: Words, bads: Words, sure: Words, may: Words | None) -> Ints:
     """The conditions that stay when, first to last, those are dropped that keep no row out."""
-    n, words = len(chosen), len(outside)
-    after, may_after = np.empty((n + 1, words), np.uint64), np.empty((n + 1 if soft else 1, words), np.uint64)
-    after[n] = outside
-    may_after[-1] = bads
-    for c in range(n - 1, -1, -1):
-        after[c] = after[c + 1] & blocks.sure[chosen[c]]
-        if soft:
-            may_after[c] = may_after[c + 1] & blocks.may[chosen[c]]
-    before, may_before = np.full(words, ~np.uint64(0)), np.full(words, ~np.uint64(0))
-    used, left = np.ones(n, np.bool_), n
-    for c in range(n):
-        lets_in = _have_common(before, after[c + 1]) or (soft and _have_common(may_before, may_after[c + 1]))
-        if left > 1 and not lets_in:
+    used = np.ones(len(chosen), np.bool_)
+    tests = [(outside, sure)] if may is None else [(outside, sure), (bads, may)]
+    after = [
+        np.bitwise_and.accumulate(np.vstack([rows[None], blocks[chosen[::-1]]]), axis=0)[::-1] for rows, blocks in tests
+    ]
+    before = [np.full(len(outside), _ALL) for _ in tests]
+    for c in range(len(chosen)):
+        lets_in = any((b & a[c + 1]).any() for b, a in zip(before, after, strict=True))
+        if used.sum() > 1 and not lets_in:
             used[c] = False
-            left -= 1
             continue
-        before &= blocks.sure[chosen[c]]
-        if soft:
-            may_before &= blocks.may[chosen[c]]
+        for b, (_, blocks) in zip(before, tests, strict=True):
+            b &= blocks[chosen[c]]
     return chosen[used]
 
 
-@kernel
 def induce(t: Coded, goal: Bools, inside: Bools, bad: Bools) -> tuple[Ints, Ints]:
     """As `induce` of `grow`, on bits."""
-    soft = bool(bad.any())
-    w = weigh_conditions(t, inside)
-    words = (t.weight.sum() + 63) // 64
-    sure = _mark_blocks(t, w.base, w.ups, words, False)
-    everyone = _pack(np.ones(len(goal), np.bool_), t.weight, words)
-    blocks = _Blocks(sure, _mark_blocks(t, w.base, w.ups, words, True) if soft else sure, everyone)
-    outside, bads = _pack(~inside, t.weight, words), _pack(bad, t.weight, words)
-    open_ = _pack(goal, t.weight, words)
-    ends, flat = [0], [np.int64(0) for _ in range(0)]
+    w, side, everyone = weigh_conditions(t, inside), sure_side(t), np.ones(len(goal), np.bool_)
+    sure = _mark_blocks(side, w, t.weight)
+    may = _mark_blocks(may_side(t), w, t.weight) if bad.any() else None
+    outside, bads, all_rows = _pack(~inside, t.weight), _pack(bad, t.weight), _pack(everyone, t.weight)
+    open_ = _pack(goal, t.weight)
+    first_ends = np.stack([w.ups - 1, np.zeros_like(w.ups)], axis=1)
+    attribute = np.repeat(np.arange(len(w.ups)), np.diff(w.base))
+    code = np.arange(w.base[-1]) - w.base[attribute]
+    down = t.ordered[attribute] & (code >= w.ups[attribute])
+    kind = np.where(~t.ordered[attribute], IN, np.where(down, DOWN, UP))
+    described = np.stack([attribute, kind, np.where(down, code - w.ups[attribute], code)], axis=1).astype(np.int64)
+    sizes, found, chosen = [0], [described[:0]], np.empty(8, np.int64)
     while open_.any():
-        chosen, left = _grow(t, w, blocks, open_, outside, bads, soft)
-        if len(chosen) == 0:  # no conditions tell these rows from those outside
-            open_ &= ~left
+        idle = np.zeros(w.base[-1], np.bool_)
+        s = _GrowingBits(open_.copy(), all_rows.copy(), all_rows.copy(), first_ends.copy(), idle)
+        n = _grow(t.ordered, w.base, w.ups, w.of, outside, bads, s, sure, may, chosen)
+        if n < -1:
+            chosen = np.empty(-n, np.int64)
             continue
-        chosen = _shorten(blocks, chosen, outside, bads, soft)
-        covered = np.full(words, ~np.uint64(0))
-        for at in chosen:
-            a = np.searchsorted(w.base, at, side="right") - 1
-            code, kind = at - w.base[a], IN
-            if t.ordered[a]:
-                code, kind = (code, UP) if code < w.ups[a] else (code - w.ups[a], DOWN)
-            flat.extend([a, np.int64(kind), code])
-            covered &= blocks.sure[at]
-        ends.append(len(flat) // 3)
-        open_ &= ~covered
-    return np.array(ends, np.int64), np.array(flat, np.int64).reshape(-1, 3)
+        if n < 0:  # no conditions tell these rows from those outside
+            open_ &= ~s.goal
+            continue
+        kept = _shorten(chosen[:n], outside, bads, sure, may)
+        found.append(described[kept])
+        sizes.append(len(kept))
+        open_ &= ~np.bitwise_and.reduce(sure[kept], axis=0)
+    return np.cumsum(sizes), np.concatenate(found)

@@ -1,16 +1,46 @@
-"""Compiled checks of rows against conditions, rules and other rows. Each has a plain-Python twin in the tests."""
+"""Compiled checks of rows against conditions, rules and other rows. Each has a plain-Python twin in the tests.
+
+Kernels get few plain arrays, and None for what a table of single values does not need: the compiler leaves that out.
+What is done once per table, or once per rule, is left to numpy and Python.
+"""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import NamedTuple
+
 import numpy as np
 
+from countervail.core._kernels import Whole as Whole
+from countervail.core._kernels import inner as inner
 from countervail.core._kernels import kernel as kernel
 from countervail.rules.values import Bools, Coded, Codes, Floats, Ints, Masks
 
 UP, DOWN, IN = 0, 1, 2  # a <= cut, a >= cut, a within a set
 
 
-@kernel
+class Side(NamedTuple):
+    """What rows surely meet, or may meet: ends of ordered attributes, and the sets that include (or overlap) theirs."""
+
+    up: Codes
+    down: Codes
+    ordered: Bools
+    first: Ints
+    at: Ints
+    sets: Codes
+
+
+def sure_side(t: Coded) -> Side:
+    """What rows surely meet."""
+    return Side(t.up, t.down, t.ordered, t.first, t.sup_at, t.sup)
+
+
+def may_side(t: Coded) -> Side:
+    """What rows may meet."""
+    return Side(t.may_up, t.may_down, t.ordered, t.first, t.meet_at, t.meet)
+
+
+@inner
 def contains(items: Codes, start: int, end: int, wanted: int) -> bool:
     """Whether a sorted stretch of a list holds a number."""
     while start < end:
@@ -24,116 +54,103 @@ def contains(items: Codes, start: int, end: int, wanted: int) -> bool:
     return False
 
 
-@kernel
 def lay_out(t: Coded) -> tuple[Ints, Ints]:
     """Where the conditions of each attribute start in one array, and how many of them are of the kind UP."""
-    m = len(t.ordered)
-    base, ups = np.zeros(m + 1, np.int64), np.zeros(m, np.int64)
-    for a in range(m):
-        if t.ordered[a]:
-            ups[a] = t.up[a].max() + 1
-            base[a + 1] = base[a] + ups[a] + t.down[a].max() + 1
-        else:
-            base[a + 1] = base[a] + t.first[a + 1] - t.first[a]
-    return base, ups
+    n = len(t.ordered)
+    none = t.up.shape[1] == 0
+    ups = np.where(t.ordered, 0 if none else t.up.max(axis=1, initial=-1) + 1, 0).astype(np.int64)
+    downs = np.where(t.ordered, 0 if none else t.down.max(axis=1, initial=-1) + 1, np.diff(t.first)[:n])
+    return np.concatenate([[0], np.cumsum(ups + downs)]).astype(np.int64), ups
 
 
-@kernel
 def count_covered(t: Coded, base: Ints, ups: Ints, rows: Bools) -> Ints:
     """How many of the marked rows each condition covers."""
     out = np.zeros(base[-1], np.int64)
+    weight = t.weight[rows]
     for a in range(len(t.ordered)):
-        here, middle = base[a], base[a] + ups[a]
-        for row in range(len(rows)):
-            if not rows[row]:
-                continue
-            w = t.weight[row]
-            if t.ordered[a]:
-                out[here + t.up[a, row]] += w
-                out[middle + t.down[a, row]] += w
-            else:
-                s = t.first[a] + t.up[a, row]
-                for i in range(t.sup_at[s], t.sup_at[s + 1]):
-                    out[here + t.sup[i]] += w
+        here, middle, end = base[a], base[a] + ups[a], base[a + 1]
+        up = np.bincount(t.up[a, rows], weights=weight, minlength=(middle if t.ordered[a] else end) - here)
         if t.ordered[a]:
-            for i in range(here + 1, middle):
-                out[i] += out[i - 1]
-            for i in range(base[a + 1] - 2, middle - 1, -1):
-                out[i] += out[i + 1]
+            down = np.bincount(t.down[a, rows], weights=weight, minlength=end - middle)
+            out[here:middle] = up.cumsum()
+            out[middle:end] = down[::-1].cumsum()[::-1]
+        else:
+            at = t.sup_at[t.first[a] : t.first[a + 1] + 1]
+            people = np.repeat(up, np.diff(at))
+            out[here:end] = np.bincount(t.sup[at[0] : at[-1]], weights=people, minlength=end - here)
     return out
 
 
 @kernel
-def mark_meeting(t: Coded, a: int, kind: int, code: int, rows: Ints, may: bool) -> Bools:
-    """Which of the rows a condition covers (or may cover)."""
+def mark_meeting(side: Side, conditions: Ints, used: Bools, rows: Ints, out: Bools, first_only: bool) -> int:
+    """Mark the rows that meet all used conditions: how many there are (`first_only`: whether there is one)."""
+    # Taking an array from a tuple counts references, which in a loop costs more than the work.
+    up, down, first, at, sets = side.up, side.down, side.first, side.at, side.sets
+    n = 0
+    for i in range(len(rows)):
+        row, met = rows[i], True
+        for c in range(len(conditions)):
+            if not used[c]:
+                continue
+            a, kind, code = conditions[c, 0], conditions[c, 1], conditions[c, 2]
+            if kind == UP:
+                met = up[a, row] <= code
+            elif kind == DOWN:
+                met = down[a, row] >= code
+            else:
+                s = first[a] + up[a, row]
+                met = contains(sets, at[s], at[s + 1], code)
+            if not met:
+                break
+        out[i] = met
+        n += met
+        if met and first_only:
+            break
+    return n
+
+
+def keep_inside(side: Side, conditions: Ints, rows: Ints) -> Ints:
+    """The rows that meet all conditions."""
     out = np.empty(len(rows), np.bool_)
-    if kind == IN:
-        sets = np.empty(t.first[a + 1] - t.first[a], np.bool_)
-        at, lists = (t.meet_at, t.meet) if may else (t.sup_at, t.sup)
-        for v in range(len(sets)):
-            sets[v] = contains(lists, at[t.first[a] + v], at[t.first[a] + v + 1], code)
-        for i in range(len(rows)):
-            out[i] = sets[t.up[a, rows[i]]]
-    elif kind == UP:
-        ends = t.may_up[a] if may else t.up[a]
-        for i in range(len(rows)):
-            out[i] = ends[rows[i]] <= code
-    else:
-        ends = t.may_down[a] if may else t.down[a]
-        for i in range(len(rows)):
-            out[i] = ends[rows[i]] >= code
-    return out
+    mark_meeting(side, conditions, np.ones(len(conditions), np.bool_), rows, out, False)
+    return rows[out]
 
 
-@kernel
-def keep_inside(t: Coded, conditions: Ints, rows: Ints, may: bool) -> Ints:
-    """The rows that lie (or may lie) inside all conditions."""
-    for c in range(len(conditions)):
-        rows = rows[mark_meeting(t, conditions[c, 0], conditions[c, 1], conditions[c, 2], rows, may)]
-    return rows
-
-
-@kernel
 def mark_needed(t: Coded, at: Ints, conditions: Ints, goal: Bools) -> Bools:
     """Which rules are kept when, first to last, those are dropped that the others cover."""
-    rows = np.flatnonzero(goal)
-    times = np.zeros(len(goal), np.int64)
-    for r in range(len(at) - 1):
-        times[keep_inside(t, conditions[at[r] : at[r + 1]], rows, False)] += 1
-    keep = np.ones(len(at) - 1, np.bool_)
-    for r in range(len(at) - 1):
-        mine = keep_inside(t, conditions[at[r] : at[r + 1]], rows, False)
+    rows, side = np.flatnonzero(goal), sure_side(t)
+    covered = [keep_inside(side, conditions[a:b], rows) for a, b in pairwise(at)]
+    times = np.bincount(np.concatenate([*covered, rows[:0]]), minlength=len(goal))
+    keep = np.ones(len(covered), np.bool_)
+    for r, mine in enumerate(covered):
         if len(mine) == 0 or times[mine].min() > 1:
             keep[r] = False
             times[mine] -= 1
     return keep
 
 
-@kernel
 def count_supports(t: Coded, at: Ints, conditions: Ints) -> Ints:
     """How many rows each rule covers."""
-    out = np.zeros(len(at) - 1, np.int64)
-    everyone = np.arange(len(t.weight))
-    for r in range(len(at) - 1):
-        out[r] = t.weight[keep_inside(t, conditions[at[r] : at[r + 1]], everyone, False)].sum()
-    return out
+    everyone, side = np.arange(len(t.weight)), sure_side(t)
+    rules = pairwise(at)
+    return np.array([t.weight[keep_inside(side, conditions[a:b], everyone)].sum() for a, b in rules], np.int64)
 
 
-@kernel
-def lies_inside(t: Coded, low: Floats, high: Floats, inner: int, outer: int) -> bool:
+@inner
+def lies_inside(t: Coded, low: Floats, high: Floats, one: int, other: int) -> bool:
     """Whether one row's value sets all lie inside another's."""
     for a in range(len(t.ordered)):
         if t.ordered[a]:
-            if low[a, inner] < low[a, outer] or high[a, inner] > high[a, outer]:
+            if low[a, one] < low[a, other] or high[a, one] > high[a, other]:
                 return False
         else:
-            s = t.first[a] + t.up[a, inner]
-            if not contains(t.sup, t.sup_at[s], t.sup_at[s + 1], t.up[a, outer]):
+            s = t.first[a] + t.up[a, one]
+            if not contains(t.sup, t.sup_at[s], t.sup_at[s + 1], t.up[a, other]):
                 return False
     return True
 
 
-@kernel
+@inner
 def overlaps(t: Coded, low: Floats, high: Floats, one: int, other: int) -> bool:
     """Whether two rows have a value in common in every attribute."""
     for a in range(len(t.ordered)):
@@ -152,9 +169,9 @@ def join_decisions(t: Coded, low: Floats, high: Floats, decisions: Masks) -> Mas
     """The union of the decisions of all rows inside each row."""
     out = decisions.copy()
     for outer in range(len(decisions)):
-        for inner in range(len(decisions)):
-            if (decisions[inner] & ~out[outer]) != 0 and lies_inside(t, low, high, inner, outer):
-                out[outer] |= decisions[inner]
+        for other in range(len(decisions)):
+            if (decisions[other] & ~out[outer]) != 0 and lies_inside(t, low, high, other, outer):
+                out[outer] |= decisions[other]
     return out
 
 

@@ -39,53 +39,37 @@ def list_conditions(rules: RuleSet) -> Conditions:
 
 
 @kernel
-def _meets(x: Floats, row: int, c: Conditions, i: int) -> bool:
-    """Whether a row meets a condition; an unknown value (-1 or NaN) meets none."""
-    value = x[c.attribute[i], row]
-    if c.start[i] < 0:
-        return bool(c.low[i] <= value <= c.high[i])
-    return bool(value >= 0 and c.member[c.start[i] + int(value)])
-
-
-@kernel
-def _keep_matching(x: Floats, c: Conditions, r: int, rows: Ints) -> Ints:
-    """The rows that meet all conditions of a rule."""
-    for i in range(c.at[r], c.at[r + 1]):
-        met, values = np.empty(len(rows), np.bool_), x[c.attribute[i]]
-        if c.start[i] < 0:
-            low, high = c.low[i], c.high[i]
-            for j in range(len(rows)):
-                met[j] = (low <= values[rows[j]]) & (values[rows[j]] <= high)
-        else:
-            for j in range(len(rows)):
-                value = int(values[rows[j]])
-                met[j] = value >= 0 and c.member[c.start[i] + value]
-        rows = rows[met]
-    return rows
-
-
-@kernel
 def vote(x: Floats, c: Conditions, weight: Floats, conclusions: Masks, classes: int) -> Floats:
     """LERS: the weights of all matching rules for each class; of partly matching ones where none matches.
 
     `x` is attribute x row.
     """
-    out = np.zeros((x.shape[1], classes))
-    matched = np.zeros(x.shape[1], np.bool_)
-    everyone = np.arange(x.shape[1])
-    for r in range(len(c.at) - 1):
-        rows = _keep_matching(x, c, r, everyone)
-        if c.at[r] < c.at[r + 1]:
-            matched[rows] = True
-            for k in range(classes):
-                if (conclusions[r] >> np.uint64(k)) & np.uint64(1):
-                    out[rows, k] += weight[r]
-    for row in np.flatnonzero(~matched):
-        for r in range(len(c.at) - 1):
-            hits = 0
-            for i in range(c.at[r], c.at[r + 1]):
-                hits += _meets(x, int(row), c, i)
-            for k in range(classes):
-                if hits > 0 and (conclusions[r] >> np.uint64(k)) & np.uint64(1):
-                    out[row, k] += weight[r] * hits / (c.at[r + 1] - c.at[r])
+    n_rows, n_rules = x.shape[1], len(c.at) - 1
+    out, matched = np.zeros((n_rows, classes)), np.zeros(n_rows, np.bool_)
+    # Taking an array from a tuple counts references, which in a loop costs more than the work.
+    at, attribute, lows, highs, start, member = c.at, c.attribute, c.low, c.high, c.start, c.member
+    for way in range(2):  # rules that match, or else those that match partly
+        for r in range(n_rules):
+            size = at[r + 1] - at[r]
+            for row in range(n_rows):
+                if way == 1 and matched[row]:
+                    continue
+                hits = 0
+                for i in range(at[r], at[r + 1]):
+                    value = x[attribute[i], row]
+                    met = lows[i] <= value <= highs[i]
+                    if start[i] >= 0:
+                        met = value >= 0 and member[start[i] + int(value)]  # an unknown value (-1) meets none
+                    if met:
+                        hits += 1
+                    elif way == 0:
+                        break
+                if hits == 0 or (way == 0 and hits < size):
+                    continue
+                if way == 0:
+                    matched[row] = True
+                share = weight[r] if way == 0 else weight[r] * hits / size
+                for k in range(classes):
+                    if (conclusions[r] >> np.uint64(k)) & np.uint64(1) != np.uint64(0):
+                        out[row, k] += share
     return out

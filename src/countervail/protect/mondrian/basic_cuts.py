@@ -3,12 +3,22 @@
 import numpy as np
 
 from countervail.protect.mondrian.columns import ORDERED, Attributes
-from countervail.protect.mondrian.constraints import FITS, CutConstraints, Flags, Floats, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.constraints import (
+    FITS,
+    CutConstraints,
+    Flags,
+    Floats,
+    Ints,
+    Longs,
+    fits,
+    inner,
+    kernel,
+)
 from countervail.protect.mondrian.grow import CUT_LEAF, CUT_ORDERED, CUT_SET, Partition, Tree
 from countervail.protect.mondrian.loss import extent, relative_width
 
 
-@kernel
+@inner
 def _half_fits(classes: Longs, total: int, constraints: CutConstraints, work: Longs, flow: Floats) -> bool:
     """Whether a part satisfies l and t; its size is another matter."""
     loose = CutConstraints(

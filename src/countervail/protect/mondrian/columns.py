@@ -17,11 +17,13 @@ from countervail.core.errors import SchemaError
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
 from countervail.core.table import Table
-from countervail.protect.mondrian.constraints import Bytes, Flags, Floats, Ints, Longs, kernel
+from countervail.protect.mondrian.constraints import Bytes, Flags, Floats, Ints, Longs, inner, kernel
 
 ORDERED: Final = 0
 FLAT: Final = 1
 TREE: Final = 2
+# So few rows are sorted sooner than a kernel is compiled that need not sort them.
+_FEW: Final = 1 << 15
 
 
 class Attributes(NamedTuple):
@@ -256,33 +258,26 @@ def _label(keys: Longs, labels: Ints, distinct: Longs) -> int:
     return m
 
 
-@kernel
+@inner
 def _slot(key: int, bits: int) -> np.int64:
     """Fibonacci hashing."""
     return np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
-
-
-@kernel
-def _mix(keys: Longs, column: Ints, size: int) -> None:
-    """Append a digit to mixed-radix keys."""
-    for r in range(keys.shape[0]):
-        keys[r] = keys[r] * size + column[r]
 
 
 def deduplicate(codes: Ints, secret: Ints, sizes: Ints, n_secret: int) -> tuple[Ints, Ints, Longs, Ints]:
     """Distinct (row, sensitive value) pairs: (codes, secret, counts, which of them each row is), ordered by content."""
     n, q = codes.shape
     keys = np.zeros(n, np.int64)
-    labels, distinct = np.empty(n, np.int32), np.empty(n, np.int64)
     room = 1
     for j in range(q + 1):
         size = int(sizes[j]) if j < q else n_secret
         if room * size >= 2**62:
             # Too many combinations for one key: go on from the dense ranks of the prefixes that occur.
-            room, keys = _rank(keys, labels, distinct)
-        _mix(keys, codes[:, j] if j < q else secret, size)
+            room, keys = _rank(keys)
+        keys *= size
+        keys += codes[:, j] if j < q else secret
         room *= size
-    m, ranks = _rank(keys, labels, distinct)
+    m, ranks = _rank(keys)
     first = np.empty(m, np.int64)
     first[ranks] = np.arange(n)
     return codes[first], secret[first], np.bincount(ranks, minlength=m), ranks.astype(np.int32)
@@ -296,8 +291,13 @@ def as_one(codes: Ints, secret: Ints, sizes: Ints, n_secret: int) -> tuple[Ints,
     return deduplicate(codes, secret, sizes, n_secret)
 
 
-def _rank(keys: Longs, labels: Ints, distinct: Longs) -> tuple[int, Longs]:
+def _rank(keys: Longs) -> tuple[int, Longs]:
     """Dense ranks of the keys."""
+    n = len(keys)
+    if n <= _FEW:
+        known, ranks = np.unique(keys, return_inverse=True)
+        return len(known), ranks.astype(np.int64, copy=False)
+    labels, distinct = np.empty(n, np.int32), np.empty(n, np.int64)
     m = _label(keys, labels, distinct)
     rank = np.empty(m, np.int64)
     rank[np.argsort(distinct[:m])] = np.arange(m)

@@ -11,6 +11,8 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from countervail.core._kernels import Whole as Whole
+from countervail.core._kernels import inner as inner
 from countervail.core._kernels import kernel as kernel
 from countervail.core.canonical import code_values
 from countervail.core.errors import bad_parameter
@@ -252,11 +254,12 @@ def earth_mover(classes: Longs, total: int, share: Floats, closeness: int, ances
     return float(moved / (2.0 * height))
 
 
-@kernel
-def _top(classes: Longs, count: int, scratch: Longs) -> int:
+@inner
+def _top(classes: Longs, count: Whole, scratch: Longs) -> int:
     """Sum of the `count` largest entries."""
     n = classes.shape[0]
-    scratch[:n] = classes
+    for s in range(n):
+        scratch[s] = classes[s]
     total = 0
     for _ in range(min(count, n)):
         best = 0
@@ -295,13 +298,22 @@ def fits(classes: Longs, total: int, constraints: CutConstraints, scratch: Longs
         if entropy(classes, total) < np.log(constraints.l) - _SLACK:
             return FAILS_L
     elif constraints.diversity == 3:
-        largest = classes.max()
+        largest = _top(classes, np.int64(1), scratch)
         if not largest < constraints.c * (total - _top(classes, int(constraints.l) - 1, scratch)):
             return FAILS_L
-    elif constraints.diversity == 4 and classes.max() * constraints.l > total * (1.0 + _SLACK):
+    elif constraints.diversity == 4 and _top(classes, np.int64(1), scratch) * constraints.l > total * (1.0 + _SLACK):
         return FAILS_L
     if constraints.closeness > 0:
         distance = earth_mover(classes, total, constraints.share, constraints.closeness, constraints.ancestors, flow)
         if distance > constraints.t + _SLACK:
             return FAILS_T
     return FITS
+
+
+def first_broken(secret: Ints, counts: Longs, constraints: CutConstraints) -> int:
+    """FITS, or the first constraint that these rows break as one class."""
+    total, n_secret = int(counts.sum()), len(constraints.share)
+    if constraints.diversity == 0 and constraints.closeness == 0:
+        return FITS if total >= max(constraints.k, 1) else FAILS_K
+    classes = np.bincount(secret, weights=counts, minlength=n_secret).astype(np.int64)
+    return fits(classes, total, constraints, np.zeros(n_secret, np.int64), np.zeros(n_secret, np.float64))

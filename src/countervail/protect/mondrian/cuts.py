@@ -1,61 +1,101 @@
-"""Strict Mondrian on code arrays: the admissible cut of an ordered attribute, and what all cuts share."""
+"""Strict Mondrian on code arrays: the admissible cut of an ordered attribute, and what all cuts share.
 
-from typing import Final, NamedTuple
+Kernels get few plain arrays: what is compiled grows with every array that a tuple carries through them. `trees` is None
+for a table without hierarchies, `secrets` without l and t: the compiler leaves out what is None.
+"""
 
-from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, fits, kernel
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Floats, Ints, Longs, Whole, fits, inner
 
 # Histograms of this many codes stay in the first-level cache.
 DIRECT: Final = 2048
+# Lines of the scratch space by code: whole numbers of 64 bits (the first two are zero between uses) ...
+HIST: Final = 0
+GROUP_HIST: Final = 1
+WEIGHTS: Final = 2
+# ... and of 32.
+VALUES: Final = 0
+ITEMS: Final = 1
+SIDE: Final = 2
+BEST_ITEMS: Final = 3
+BEST_SIDE: Final = 4
+CODE_SIDE: Final = 5
+INDEX_OF: Final = 6
+# Lines of the counts by sensitive value.
+NODE: Final = 0
+LOW: Final = 1
+HIGH: Final = 2
+REST: Final = 3
+TOP: Final = 4
 
 
-class Work(NamedTuple):
-    """Scratch space; `hist` and `group_hist` are zero between uses."""
+class Trees(NamedTuple):
+    """The hierarchies of a table that has some; `names_classes`: classes are called by their groups."""
 
-    hist: Longs
-    group_hist: Longs
-    values: Ints
-    items: Ints
-    weights: Longs
-    sorted_items: Ints
-    sorted_weights: Longs
-    side: Ints
-    best_items: Ints
-    best_side: Ints
-    code_side: Ints
-    index_of: Ints
+    tree_of: Ints
+    ancestors: Ints
+    leaves: Floats
+    names_classes: bool
+
+
+class Secrets(NamedTuple):
+    """The sensitive values of rows that l or t speak of, and scratch space: rows by item, counts by value."""
+
+    codes: Ints
+    rules: CutConstraints
     offsets: Longs
     grouped: Ints
-    keys: Ints
-    key_weights: Longs
-    buckets: Longs
-    node_classes: Longs
-    low_classes: Longs
-    high_classes: Longs
-    rest_classes: Longs
-    top_classes: Longs
+    classes: Longs
     flow: Floats
 
 
-@kernel
-def both_fit(left: Longs, left_total: int, total: int, constraints: CutConstraints, work: Work) -> bool:
+def make_longs(n_codes: int) -> Longs:
+    """Scratch space for attributes of so many codes, 64 bits each."""
+    return np.zeros((3, n_codes + 1), np.int64)
+
+
+def make_ints(n_codes: int) -> Ints:
+    """Scratch space for attributes of so many codes, 32 bits each."""
+    return np.zeros((7, n_codes + 1), np.int32)
+
+
+def make_buckets(widest: int) -> Longs | None:
+    """Scratch space for the median of many codes; None where all fit a histogram."""
+    return np.zeros(DIRECT + 1, np.int64) if widest > DIRECT else None
+
+
+def make_secrets(codes: Ints, rules: CutConstraints, n_codes: int) -> Secrets | None:
+    """What cuts must know of the sensitive values; None where neither l nor t is asked for."""
+    if rules.diversity == 0 and rules.closeness == 0:
+        return None
+    n_secret = len(rules.share)
+    offsets, grouped = np.zeros(n_codes + 2, np.int64), np.zeros(len(codes), np.int32)
+    return Secrets(codes, rules, offsets, grouped, np.zeros((5, n_secret), np.int64), np.zeros(n_secret, np.float64))
+
+
+@inner
+def both_fit(left: Longs, left_total: int, total: int, secrets: Secrets) -> bool:
     """Whether the left classes and what they leave of the node both satisfy every constraint."""
-    if left_total < constraints.k or total - left_total < constraints.k:
+    rules, classes, flow = secrets.rules, secrets.classes, secrets.flow
+    if left_total < rules.k or total - left_total < rules.k:
         return False
-    rest = work.rest_classes
-    for s in range(left.shape[0]):
-        rest[s] = work.node_classes[s] - left[s]
-    if fits(left, left_total, constraints, work.top_classes, work.flow) != FITS:
+    for s in range(classes.shape[1]):
+        classes[REST, s] = classes[NODE, s] - left[s]
+    if fits(left, left_total, rules, classes[TOP], flow) != FITS:
         return False
-    return fits(rest, total - left_total, constraints, work.top_classes, work.flow) == FITS
+    return fits(classes[REST], total - left_total, rules, classes[TOP], flow) == FITS
 
 
-@kernel
+@inner
 def nearest_half(before: int, after: int, total: int) -> bool:
     """Whether a left half of `before` rows is at least as near to half the node as one of `after`."""
     return abs(2 * before - total) <= abs(2 * after - total)
 
 
-@kernel
+@inner
 def median_cut(
     codes: Ints,
     counts: Longs,
@@ -65,213 +105,247 @@ def median_cut(
     hist: Longs,
     keys: Ints,
     key_weights: Longs,
-    buckets: Longs,
+    buckets: Longs | None,
 ) -> tuple[int, int]:
     """The cut nearest half: (last code on the left, rows on the left), without sorting the node."""
     first, last = low, high
-    below = 0
+    below, weight, crossing = 0, 0, low
     n = codes.shape[0]
-    crossing = low
-    weight = 0
-    while True:
-        width = last - first + 1
-        if width <= min(4 * n + 32, DIRECT):
+    # Few rows spread over many codes: narrow the search to the bucket where the running count passes half.
+    if buckets is not None:
+        while last - first + 1 > min(4 * n + 32, DIRECT) and n > 24:
+            width, shift = last - first + 1, 0
+            while (width >> shift) >= min(2 * n, DIRECT):
+                shift += 1
+            for b in range((width >> shift) + 1):
+                buckets[b] = 0
             for r in range(n):
-                hist[codes[r]] += counts[r]
-            v = first
-            while 2 * (below + hist[v]) < total:
-                below += hist[v]
-                v += 1
-            crossing = v
-            weight = hist[v]
-            if width <= 2 * n:
-                hist[first : last + 1] = 0
-            else:
-                for r in range(n):
-                    hist[codes[r]] = 0
-            break
-        if n <= 24:
+                buckets[(codes[r] - first) >> shift] += counts[r]
+            b = 0
+            while 2 * (below + buckets[b]) < total:
+                below += buckets[b]
+                b += 1
+            m = 0
             for r in range(n):
-                x = codes[r]
-                w = counts[r]
-                i = r
-                while i > 0 and keys[i - 1] > x:
-                    keys[i] = keys[i - 1]
-                    key_weights[i] = key_weights[i - 1]
-                    i -= 1
-                keys[i] = x
-                key_weights[i] = w
-            i = 0
-            while True:
-                crossing = keys[i]
-                weight = 0
-                while i < n and keys[i] == crossing:
-                    weight += key_weights[i]
-                    i += 1
-                if 2 * (below + weight) >= total:
-                    break
-                below += weight
-            break
-        # Few rows spread over many codes: narrow the search to the bucket where the running count passes half.
-        shift = 0
-        while (width >> shift) >= min(2 * n, DIRECT):
-            shift += 1
-        n_buckets = (width >> shift) + 1
-        buckets[:n_buckets] = 0
+                if (codes[r] - first) >> shift == b:
+                    keys[m] = codes[r]
+                    key_weights[m] = counts[r]
+                    m += 1
+            first = first + (b << shift)
+            last = min(last, first + (1 << shift) - 1)
+            codes = keys[:m]
+            counts = key_weights[:m]
+            n = m
+    if n > 24 or last - first + 1 <= min(4 * n + 32, DIRECT):
         for r in range(n):
-            buckets[(codes[r] - first) >> shift] += counts[r]
-        b = 0
-        while 2 * (below + buckets[b]) < total:
-            below += buckets[b]
-            b += 1
-        m = 0
+            hist[codes[r]] += counts[r]
+        crossing = first
+        while 2 * (below + hist[crossing]) < total:
+            below += hist[crossing]
+            crossing += 1
+        weight = hist[crossing]
+        if last - first < 2 * n:
+            for v in range(first, last + 1):
+                hist[v] = 0
+        else:
+            for r in range(n):
+                hist[codes[r]] = 0
+    else:
         for r in range(n):
-            if (codes[r] - first) >> shift == b:
-                keys[m] = codes[r]
-                key_weights[m] = counts[r]
-                m += 1
-        first = first + (b << shift)
-        last = min(last, first + (1 << shift) - 1)
-        codes = keys[:m]
-        counts = key_weights[:m]
-        n = m
+            x, w, i = codes[r], counts[r], r
+            while i > 0 and keys[i - 1] > x:
+                keys[i] = keys[i - 1]
+                key_weights[i] = key_weights[i - 1]
+                i -= 1
+            keys[i] = x
+            key_weights[i] = w
+        i = 0
+        while True:
+            crossing = keys[i]
+            weight = 0
+            while i < n and keys[i] == crossing:
+                weight += key_weights[i]
+                i += 1
+            if 2 * (below + weight) >= total:
+                break
+            below += weight
     if crossing > low and (crossing == high or nearest_half(below, below + weight, total)):
         return crossing - 1, below
     return crossing, below + weight
 
 
-@kernel
-def present(codes: Ints, counts: Longs, low: int, high: int, work: Work) -> int:
-    """List the distinct codes in ascending order in `work.values`, their weights in `work.hist`."""
-    n = codes.shape[0]
-    hist = work.hist
-    m = 0
+@inner
+def plain_cut(
+    codes: Ints,
+    counts: Longs,
+    low: int,
+    high: int,
+    missing: int,
+    total: int,
+    k: int,
+    hist: Longs,
+    keys: Ints,
+    key_weights: Longs,
+    buckets: Longs | None,
+) -> tuple[int, int]:
+    """The cut of an ordered attribute where only k counts: (last code on the left or -1, rows on the left)."""
+    if high == missing:
+        left = 0
+        for r in range(codes.shape[0]):
+            if codes[r] != missing:
+                left += counts[r]
+        if left >= k and total - left >= k:
+            return missing - 1, left
+    threshold, left = median_cut(codes, counts, low, high, total, hist, keys, key_weights, buckets)
+    if left >= k and total - left >= k:
+        return threshold, left
+    return -1, 0
+
+
+@inner
+def _sort(values: Ints, n: Whole) -> None:
+    """Ascending, in place (Shell's way): the library's own takes a second to compile."""
+    gap = 1
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            value, at = values[i], i
+            while at >= gap and values[at - gap] > value:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = value
+        gap //= 3
+
+
+@inner
+def present(codes: Ints, counts: Longs, low: int, high: int, values: Ints, hist: Longs) -> int:
+    """List the distinct codes in `values`, their weights in `hist`; returns how many there are."""
+    n, m = codes.shape[0], 0
     if high - low < 4 * n + 32:
         for r in range(n):
             hist[codes[r]] += counts[r]
         for v in range(low, high + 1):
             if hist[v] > 0:
-                work.values[m] = v
+                values[m] = v
                 m += 1
         return m
     for r in range(n):
         v = codes[r]
         if hist[v] == 0:
-            work.values[m] = v
+            values[m] = v
             m += 1
         hist[v] += counts[r]
-    work.values[:m].sort()
     return m
 
 
-@kernel
-def group_rows(codes: Ints, n_items: int, work: Work) -> None:
+@inner
+def group_rows(codes: Ints, n_items: int, index_of: Ints, secrets: Secrets) -> None:
     """Counting sort of the node's rows by item: rows of item i are grouped[offsets[i]:offsets[i + 1]]."""
-    offsets = work.offsets
-    offsets[: n_items + 1] = 0
+    offsets, grouped = secrets.offsets, secrets.grouped
     n = codes.shape[0]
+    for i in range(n_items + 1):
+        offsets[i] = 0
     for r in range(n):
-        offsets[work.index_of[codes[r]] + 1] += 1
+        offsets[index_of[codes[r]] + 1] += 1
     for i in range(n_items):
         offsets[i + 1] += offsets[i]
     for r in range(n):
-        i = work.index_of[codes[r]]
-        work.grouped[offsets[i]] = r
+        i = index_of[codes[r]]
+        grouped[offsets[i]] = r
         offsets[i] += 1
     for i in range(n_items, 0, -1):
         offsets[i] = offsets[i - 1]
     offsets[0] = 0
 
 
-@kernel
-def add_item(item: int, sign: int, counts: Longs, secret: Ints, classes: Longs, work: Work) -> None:
-    """Add (or take away) the sensitive values of one item's rows."""
-    for g in range(work.offsets[item], work.offsets[item + 1]):
-        r = work.grouped[g]
-        classes[secret[r]] += sign * counts[r]
+@inner
+def add_items(line: Longs, first: Whole, last: Whole, minus: Any, start: int, counts: Longs, secrets: Secrets) -> None:
+    """Add (or take away) the sensitive values of some items' rows; `start` is where the node's rows start."""
+    offsets, grouped, codes = secrets.offsets, secrets.grouped, secrets.codes
+    for g in range(offsets[first], offsets[last]):
+        r = grouped[g]
+        line[codes[start + r]] += -counts[r] if minus else counts[r]
 
 
-@kernel
+@inner
+def clear(line: Longs) -> None:
+    """Set all counts to 0."""
+    for s in range(line.shape[0]):
+        line[s] = 0
+
+
+@inner
 def nearest_fitting(
-    weights: Longs, n_items: int, total: int, counts: Longs, secret: Ints, constraints: CutConstraints, work: Work
+    weights: Longs, n_items: int, total: int, start: int, counts: Longs, secrets: Secrets
 ) -> tuple[int, int]:
     """The prefix of the items nearest half that satisfies every constraint: (its length or 0, its rows)."""
-    low, low_total = 0, 0
-    low_classes, high_classes = work.low_classes, work.high_classes
-    low_classes[:] = 0
+    low, low_total, k = 0, 0, secrets.rules.k
+    low_classes, high_classes = secrets.classes[LOW], secrets.classes[HIGH]
+    less, more, none = np.bool_(True), np.bool_(False), np.int64(0)
+    clear(low_classes)
     while low < n_items - 1 and 2 * (low_total + weights[low]) <= total:
-        add_item(low, 1, counts, secret, low_classes, work)
         low_total += weights[low]
         low += 1
-    high_classes[:] = low_classes
+    add_items(low_classes, none, low, more, start, counts, secrets)
+    for s in range(low_classes.shape[0]):
+        high_classes[s] = low_classes[s]
     high, high_total = low, low_total
     if high < n_items:
-        add_item(high, 1, counts, secret, high_classes, work)
+        add_items(high_classes, high, high + 1, more, start, counts, secrets)
         high_total += weights[high]
         high += 1
     while True:
-        low_open = low >= 1 and low_total >= constraints.k
-        high_open = high < n_items and total - high_total >= constraints.k
+        low_open = low >= 1 and low_total >= k
+        high_open = high < n_items and total - high_total >= k
         if not low_open and not high_open:
             return 0, 0
         if low_open and (not high_open or nearest_half(low_total, high_total, total)):
-            if both_fit(low_classes, low_total, total, constraints, work):
+            if both_fit(low_classes, low_total, total, secrets):
                 return low, low_total
             low -= 1
-            add_item(low, -1, counts, secret, low_classes, work)
+            add_items(low_classes, low, low + 1, less, start, counts, secrets)
             low_total -= weights[low]
         else:
-            if both_fit(high_classes, high_total, total, constraints, work):
+            if both_fit(high_classes, high_total, total, secrets):
                 return high, high_total
-            add_item(high, 1, counts, secret, high_classes, work)
+            add_items(high_classes, high, high + 1, more, start, counts, secrets)
             high_total += weights[high]
             high += 1
 
 
-@kernel
-def ordered_cut(
+@inner
+def fitting_cut(
     codes: Ints,
     counts: Longs,
-    secret: Ints,
     low: int,
     high: int,
     missing: int,
     total: int,
-    plain: bool,
-    constraints: CutConstraints,
-    work: Work,
+    start: int,
+    longs: Longs,
+    ints: Ints,
+    secrets: Secrets,
 ) -> tuple[int, int]:
-    """The admissible cut of an ordered attribute: (last code on the left or -1, rows on the left)."""
-    mixed = high == missing
-    n = codes.shape[0]
-    if plain:
-        if mixed:
-            left = 0
-            for r in range(n):
-                if codes[r] != missing:
-                    left += counts[r]
-            if left >= constraints.k and total - left >= constraints.k:
-                return missing - 1, left
-        threshold, left = median_cut(
-            codes, counts, low, high, total, work.hist, work.keys, work.key_weights, work.buckets
-        )
-        if left >= constraints.k and total - left >= constraints.k:
-            return threshold, left
-        return -1, 0
-    m = present(codes, counts, low, high, work)
+    """The cut of an ordered attribute that keeps l and t: (last code on the left or -1, rows on the left)."""
+    hist, weights, values, index_of = longs[HIST], longs[WEIGHTS], ints[VALUES], ints[INDEX_OF]
+    m = present(codes, counts, low, high, values, hist)
+    _sort(values, m)
     for i in range(m):
-        v = work.values[i]
-        work.weights[i] = work.hist[v]
-        work.hist[v] = 0
-        work.index_of[v] = i
-    group_rows(codes, m, work)
-    if mixed:
-        left = total - work.weights[m - 1]
-        work.low_classes[:] = work.node_classes
-        add_item(m - 1, -1, counts, secret, work.low_classes, work)
-        if both_fit(work.low_classes, left, total, constraints, work):
+        v = values[i]
+        weights[i] = hist[v]
+        hist[v] = 0
+        index_of[v] = i
+    group_rows(codes, m, index_of, secrets)
+    if high == missing:
+        left = total - weights[m - 1]
+        low_classes = secrets.classes[LOW]
+        for s in range(low_classes.shape[0]):
+            low_classes[s] = secrets.classes[NODE, s]
+        add_items(low_classes, m - 1, m, np.bool_(True), start, counts, secrets)
+        if both_fit(low_classes, left, total, secrets):
             return missing - 1, left
-    length, left = nearest_fitting(work.weights, m, total, counts, secret, constraints, work)
+    length, left = nearest_fitting(weights, m, total, start, counts, secrets)
     if length == 0:
         return -1, 0
-    return work.values[length - 1], left
+    return values[length - 1], left

@@ -5,14 +5,14 @@ from typing import Final
 import numpy as np
 
 from countervail.protect.mondrian.columns import ORDERED, Attributes
-from countervail.protect.mondrian.constraints import Floats, Ints, Longs, kernel
+from countervail.protect.mondrian.constraints import Floats, Ints, Longs, Whole, inner
 
 # Rows looked at between two tests whether a set is complete.
 _CHUNK: Final = 512
 _BIG: Final = np.int32(2**31 - 1)
 
 
-@kernel
+@inner
 def extent(codes: Ints) -> tuple[int, int]:
     """Smallest and largest code."""
     low, high = codes[0], codes[0]
@@ -22,7 +22,7 @@ def extent(codes: Ints) -> tuple[int, int]:
     return low, high
 
 
-@kernel
+@inner
 def ordered_loss(
     low: int | np.int32, high: int | np.int32, missing: int, positions: Floats, j: int, span: float
 ) -> float:
@@ -34,7 +34,7 @@ def ordered_loss(
     return float((positions[j, high] - positions[j, low]) / span)
 
 
-@kernel
+@inner
 def ordered_halves(codes: Ints, mask: Ints) -> tuple[np.int32, np.int32, np.int32, np.int32]:
     """Extents of both halves; a mask of -1 and 0 instead of a branch lets the compiler vectorise.
 
@@ -51,7 +51,7 @@ def ordered_halves(codes: Ints, mask: Ints) -> tuple[np.int32, np.int32, np.int3
     return left_low, left_high, right_low, right_high
 
 
-@kernel
+@inner
 def _bits(word: np.uint64) -> int:
     """Number of ones in a 64-bit word."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -60,7 +60,7 @@ def _bits(word: np.uint64) -> int:
     return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@kernel
+@inner
 def set_halves(codes: Ints, mask: Ints, size: int, full: int, hist: Longs) -> tuple[int, int]:
     """Number of distinct codes in both halves; `full` is the node's, and once both have all there is no more to see."""
     n = codes.shape[0]
@@ -100,8 +100,8 @@ def set_halves(codes: Ints, mask: Ints, size: int, full: int, hist: Longs) -> tu
     return n_left, n_right
 
 
-@kernel
-def _distinct(codes: Ints, size: int, hist: Longs) -> int:
+@inner
+def distinct_codes(codes: Ints, size: int, hist: Longs) -> int:
     """Number of distinct codes."""
     if size <= 64:
         word = np.uint64(0)
@@ -117,8 +117,8 @@ def _distinct(codes: Ints, size: int, hist: Longs) -> int:
     return n
 
 
-@kernel
-def climb(code: int, first: int, level: int, tree: int, ancestors: Ints) -> tuple[int, int]:
+@inner
+def climb(code: int, first: int, level: int, tree: Whole, ancestors: Ints) -> tuple[int, int]:
     """Widen (any code of a group, level of its lowest common ancestor) by one code; first is -1 for no code yet."""
     if first < 0:
         return code, 0
@@ -127,7 +127,7 @@ def climb(code: int, first: int, level: int, tree: int, ancestors: Ints) -> tupl
     return first, level
 
 
-@kernel
+@inner
 def tree_halves(codes: Ints, mask: Ints, tree: int, ancestors: Ints, leaves: Floats) -> tuple[float, float]:
     """Number of values below the lowest common ancestors of both halves; 0 for a single value."""
     left_first, right_first, left_level, right_level = -1, -1, 0, 0
@@ -144,21 +144,16 @@ def tree_halves(codes: Ints, mask: Ints, tree: int, ancestors: Ints, leaves: Flo
     return left, right
 
 
-@kernel
-def node_loss(codes: Ints, low: int, high: int, j: int, data: Attributes, hist: Longs) -> float:
-    """NCP of a node on one attribute; `low` < `high`."""
-    if data.kind[j] == ORDERED:
-        return ordered_loss(low, high, data.missing[j], data.positions, j, data.span[j])
-    tree = data.tree_of[j]
-    if data.tree_loss and tree >= 0:
-        first, level = -1, 0
-        for r in range(codes.shape[0]):
-            first, level = climb(codes[r], first, level, tree, data.ancestors)
-        return float(data.leaves[tree, data.ancestors[tree, first, level], level] / data.span[j])
-    return float(_distinct(codes, data.sizes[j], hist) / data.span[j])
+@inner
+def tree_loss(codes: Ints, tree: int, span: float, ancestors: Ints, leaves: Floats) -> float:
+    """NCP of a node whose classes are called by groups of a hierarchy."""
+    first, level = -1, 0
+    for r in range(codes.shape[0]):
+        first, level = climb(codes[r], first, level, tree, ancestors)
+    return float(leaves[tree, ancestors[tree, first, level], level] / span)
 
 
-@kernel
+@inner
 def relative_width(j: int, low: int, high: int, data: Attributes) -> float:
     """Normalised width: of a range of codes, or of (any code below, level) in a hierarchy."""
     if data.kind[j] == ORDERED:

@@ -16,7 +16,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from countervail.protect.mondrian.columns import ORDERED, TREE, Attributes
-from countervail.protect.mondrian.constraints import FITS, CutConstraints, Flags, Floats, Ints, Longs, fits, kernel
+from countervail.protect.mondrian.constraints import (
+    FITS,
+    CutConstraints,
+    Flags,
+    Floats,
+    Ints,
+    Longs,
+    fits,
+    inner,
+    kernel,
+)
 from countervail.protect.mondrian.labels import by_cell
 from countervail.protect.mondrian.loss import climb, ordered_loss
 
@@ -75,7 +85,7 @@ def rows_loss(codes: Ints, rows: Ints, j: int, data: Attributes, stamp: Longs, m
     return float(distinct / data.span[j]) if distinct > 1 else 0.0
 
 
-@kernel
+@inner
 def _before(a: int, b: int, j: int, weight: Longs, data: Attributes) -> bool:
     """Whether code a comes before code b where a set is laid out in a row: groups together, heavy values first."""
     if data.kind[j] == TREE:
@@ -89,7 +99,7 @@ def _before(a: int, b: int, j: int, weight: Longs, data: Attributes) -> bool:
     return a < b
 
 
-@kernel
+@inner
 def _lay_out(codes: Ints, rows: Ints, j: int, data: Attributes, work: Scratch, out: Ints) -> int:
     """Fill `out` with the rows by their value, equal values in the order they come in; returns the number of values."""
     weight, rank, start = work.weight, work.rank, work.start
@@ -132,7 +142,7 @@ def _lay_out(codes: Ints, rows: Ints, j: int, data: Attributes, work: Scratch, o
     return m
 
 
-@kernel
+@inner
 def _place(which: int, total: int, m: int, k: int, start: Longs) -> int:
     """A place to cut: between two values (the one nearest half), at half, after k rows, or before the last k."""
     if which == 1:
@@ -148,7 +158,7 @@ def _place(which: int, total: int, m: int, k: int, start: Longs) -> int:
     return best
 
 
-@kernel
+@inner
 def _both_fit(secret: Ints, rows: Ints, at: int, constraints: CutConstraints, work: Scratch) -> bool:
     """Whether the rows before and after a place satisfy every constraint."""
     if at < constraints.k or rows.shape[0] - at < constraints.k:
@@ -261,7 +271,7 @@ def share_ties(
     return out, n_found
 
 
-@kernel
+@inner
 def _common_level(codes: Ints, rows: Ints, j: int, data: Attributes) -> int:
     """Level of the lowest common group of some rows."""
     tree, level = data.tree_of[j], 0
@@ -271,7 +281,7 @@ def _common_level(codes: Ints, rows: Ints, j: int, data: Attributes) -> int:
     return level
 
 
-@kernel
+@inner
 def _mark(codes: Ints, rows: Ints, j: int, which: int, data: Attributes, work: Scratch, gone: Flags) -> int:
     """Mark the rows that a move leaves out; returns how many. Two moves per attribute: lowest and highest end."""
     tree = data.tree_of[j] if data.tree_loss else -1

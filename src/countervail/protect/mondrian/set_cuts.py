@@ -2,12 +2,24 @@
 
 import numpy as np
 
-from countervail.protect.mondrian.columns import Attributes
-from countervail.protect.mondrian.constraints import CutConstraints, Ints, Longs, kernel
+from countervail.protect.mondrian.constraints import Ints, Longs, Whole, inner
 from countervail.protect.mondrian.cuts import (
-    Work,
-    add_item,
+    BEST_ITEMS,
+    BEST_SIDE,
+    CODE_SIDE,
+    GROUP_HIST,
+    HIST,
+    INDEX_OF,
+    ITEMS,
+    LOW,
+    SIDE,
+    VALUES,
+    WEIGHTS,
+    Secrets,
+    Trees,
+    add_items,
     both_fit,
+    clear,
     group_rows,
     nearest_fitting,
     nearest_half,
@@ -16,8 +28,8 @@ from countervail.protect.mondrian.cuts import (
 from countervail.protect.mondrian.loss import climb
 
 
-@kernel
-def top_level(n_values: int, tree: int, ancestors: Ints, values: Ints) -> int:
+@inner
+def top_level(n_values: int, tree: Whole, ancestors: Ints, values: Ints) -> int:
     """The level just below the lowest common ancestor of the values present: there they still differ."""
     first, level = -1, 0
     for i in range(n_values):
@@ -25,99 +37,107 @@ def top_level(n_values: int, tree: int, ancestors: Ints, values: Ints) -> int:
     return level - 1
 
 
-@kernel
-def list_items(n_values: int, level: int, tree: int, ancestors: Ints, work: Work) -> int:
+@inner
+def _by_weight(items: Ints, weights: Longs, n: Whole) -> None:
+    """Sort items by weight descending, then id (Shell's way)."""
+    gap = 1
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            item, weight, at = items[i], weights[i], i
+            while at >= gap and (
+                weights[at - gap] < weight or (weights[at - gap] == weight and items[at - gap] > item)
+            ):
+                items[at] = items[at - gap]
+                weights[at] = weights[at - gap]
+                at -= gap
+            items[at] = item
+            weights[at] = weight
+        gap //= 3
+
+
+@inner
+def list_items(n_values: int, level: Whole, tree: Whole, longs: Longs, ints: Ints, trees: Trees | None) -> int:
     """List what a set cut shares out, the groups of values at a level, by weight descending then id."""
-    hist, groups = work.hist, work.group_hist
-    m = n_values
-    if level == 0:
-        for i in range(m):
-            work.items[i] = work.values[i]
-            work.weights[i] = hist[work.values[i]]
-    else:
-        m = 0
-        for i in range(n_values):
-            g = ancestors[tree, work.values[i], level]
-            if groups[g] == 0:
-                work.items[m] = g
-                m += 1
-            groups[g] += hist[work.values[i]]
-        work.items[:m].sort()
-        for i in range(m):
-            work.weights[i] = groups[work.items[i]]
-    if m <= 40:
-        for i in range(m):
-            item, weight = work.items[i], work.weights[i]
-            p = i
-            while p > 0 and work.sorted_weights[p - 1] < weight:
-                work.sorted_items[p] = work.sorted_items[p - 1]
-                work.sorted_weights[p] = work.sorted_weights[p - 1]
-                p -= 1
-            work.sorted_items[p] = item
-            work.sorted_weights[p] = weight
-    else:
-        order = np.argsort(-work.weights[:m], kind="mergesort")
-        for i in range(m):
-            work.sorted_items[i] = work.items[order[i]]
-            work.sorted_weights[i] = work.weights[order[i]]
-    for i in range(m):
-        groups[work.sorted_items[i]] = i
+    hist, groups, weights = longs[HIST], longs[GROUP_HIST], longs[WEIGHTS]
+    values, items, index_of = ints[VALUES], ints[ITEMS], ints[INDEX_OF]
+    m: Whole = np.int64(0)
     for i in range(n_values):
-        v = work.values[i]
-        work.index_of[v] = groups[v if level == 0 else ancestors[tree, v, level]]
+        v = values[i]
+        g = v
+        if trees is not None and level > 0:
+            g = trees.ancestors[tree, v, level]
+        if groups[g] == 0:
+            items[m] = g
+            m += 1
+        groups[g] += hist[v]
     for i in range(m):
-        groups[work.sorted_items[i]] = 0
-    return m
+        weights[i] = groups[items[i]]
+    _by_weight(items, weights, m)
+    for i in range(m):
+        groups[items[i]] = i
+    for i in range(n_values):
+        v = values[i]
+        g = v
+        if trees is not None and level > 0:
+            g = trees.ancestors[tree, v, level]
+        index_of[v] = groups[g]
+    for i in range(m):
+        groups[items[i]] = 0
+    return int(m)
 
 
-@kernel
-def _set_loss(n_values: int, left: int, total: int, j: int, data: Attributes, work: Work) -> float:
+@inner
+def _set_loss(n_values: int, left: int, total: int, tree: Whole, ints: Ints, trees: Trees | None) -> float:
     """Values times rows summed over both halves (a single value costs nothing): what the cut leaves unsaid."""
-    tree = data.tree_of[j]
-    n_left, n_right = 0, 0
+    values, side, index_of = ints[VALUES], ints[SIDE], ints[INDEX_OF]
+    if trees is not None and trees.names_classes and tree >= 0:
+        left_size, right_size = group_sizes(n_values, tree, ints, trees)
+        return left * left_size + (total - left) * right_size
+    n_left = 0
+    for i in range(n_values):
+        n_left += side[index_of[values[i]]]
+    n_right = n_values - n_left
+    return (left * float(n_left) if n_left > 1 else 0.0) + ((total - left) * float(n_right) if n_right > 1 else 0.0)
+
+
+@inner
+def group_sizes(n_values: int, tree: Whole, ints: Ints, trees: Trees) -> tuple[float, float]:
+    """Number of values in the groups that the halves of a cut are called by; 0 for a single value."""
+    ancestors, leaves = trees.ancestors, trees.leaves
+    values, side, index_of = ints[VALUES], ints[SIDE], ints[INDEX_OF]
     left_first, right_first, left_level, right_level = -1, -1, 0, 0
     for i in range(n_values):
-        v = work.values[i]
-        if work.side[work.index_of[v]] == 1:
-            n_left += 1
-            if data.tree_loss and tree >= 0:
-                left_first, left_level = climb(v, left_first, left_level, tree, data.ancestors)
+        v = values[i]
+        if side[index_of[v]] == 1:
+            left_first, left_level = climb(v, left_first, left_level, tree, ancestors)
         else:
-            n_right += 1
-            if data.tree_loss and tree >= 0:
-                right_first, right_level = climb(v, right_first, right_level, tree, data.ancestors)
-    left_size, right_size = float(n_left), float(n_right)
-    if data.tree_loss and tree >= 0:
-        left_size = data.leaves[tree, data.ancestors[tree, left_first, left_level], left_level]
-        right_size = data.leaves[tree, data.ancestors[tree, right_first, right_level], right_level]
-    return (left * left_size if n_left > 1 else 0.0) + ((total - left) * right_size if n_right > 1 else 0.0)
+            right_first, right_level = climb(v, right_first, right_level, tree, ancestors)
+    left, right = 0.0, 0.0
+    if left_level > 0:
+        left = leaves[tree, ancestors[tree, left_first, left_level], left_level]
+    if right_level > 0:
+        right = leaves[tree, ancestors[tree, right_first, right_level], right_level]
+    return left, right
 
 
-@kernel
-def _left_classes(n_items: int, counts: Longs, secret: Ints, classes: Longs, work: Work) -> None:
-    """Sensitive values of the rows whose item lies on the left."""
-    classes[:] = 0
-    for i in range(n_items):
-        if work.side[i] == 1:
-            add_item(i, 1, counts, secret, classes, work)
-
-
-@kernel
+@inner
 def _share_out(
     candidate: int,
     m: int,
     total: int,
+    k: int,
+    start: int,
     counts: Longs,
-    secret: Ints,
-    plain: bool,
-    constraints: CutConstraints,
-    work: Work,
+    weights: Longs,
+    side: Ints,
+    secrets: Secrets | None,
 ) -> int:
-    """Fill `work.side` (1: left) with a candidate that satisfies every constraint; rows on the left, 0 for none.
+    """Fill `side` (1: left) with a candidate that satisfies every constraint; rows on the left, 0 for none.
 
     Candidates: 0, the prefix by weight nearest half; 1, each item in turn to the lighter side; 2, the heaviest alone.
     """
-    weights, side = work.sorted_weights, work.side
     left = 0
     if candidate == 1:
         right = 0
@@ -131,72 +151,91 @@ def _share_out(
     else:
         length = 1
         left = weights[0]
-        if candidate == 0 and plain:
-            while length < m - 1 and not nearest_half(left, left + weights[length], total):
-                left += weights[length]
-                length += 1
-        elif candidate == 0:
-            length, left = nearest_fitting(weights, m, total, counts, secret, constraints, work)
+        if candidate == 0:
+            if secrets is None:
+                while length < m - 1 and not nearest_half(left, left + weights[length], total):
+                    left += weights[length]
+                    length += 1
+            else:
+                length, left = nearest_fitting(weights, m, total, start, counts, secrets)
         for i in range(m):
             side[i] = 1 if i < length else 0
-    if left < constraints.k or total - left < constraints.k:
+    if left < k or total - left < k:
         return 0
-    if not plain and candidate != 0:
-        _left_classes(m, counts, secret, work.low_classes, work)
-        if not both_fit(work.low_classes, left, total, constraints, work):
+    if secrets is not None and candidate != 0:
+        classes, more = secrets.classes[LOW], np.bool_(False)
+        clear(classes)
+        for i in range(m):
+            if side[i] == 1:
+                add_items(classes, i, i + 1, more, start, counts, secrets)
+        if not both_fit(classes, left, total, secrets):
             return 0
     return left
 
 
-@kernel
+@inner
+def keep_cut(n_values: int, m: int, ints: Ints) -> None:
+    """Leave a cut in BEST_ITEMS, BEST_SIDE (1: left) and CODE_SIDE (-1: left)."""
+    for i in range(m):
+        ints[BEST_ITEMS, i] = ints[ITEMS, i]
+        ints[BEST_SIDE, i] = ints[SIDE, i]
+    for i in range(n_values):
+        v = ints[VALUES, i]
+        ints[CODE_SIDE, v] = -ints[SIDE, ints[INDEX_OF, v]]
+
+
+@inner
 def set_cut(
     codes: Ints,
     counts: Longs,
-    secret: Ints,
     low: int,
     high: int,
     total: int,
-    plain: bool,
+    k: int,
     gain: bool,
     j: int,
-    data: Attributes,
-    constraints: CutConstraints,
-    work: Work,
+    start: int,
+    longs: Longs,
+    ints: Ints,
+    trees: Trees | None,
+    secrets: Secrets | None,
 ) -> tuple[int, int, int]:
     """The admissible cut of a categorical attribute: (items shared out or 0, their level, rows on the left).
 
     A hierarchy offers the children of the node first, then the levels below: a small child must not keep its large
     sibling from being cut. Gain takes the candidate that leaves least unsaid on this attribute, span the first that
-    is admissible. The cut is left in `best_items`, `best_side` (1: left) and `code_side` (-1: left).
+    is admissible. The cut is left as `keep_cut` does.
     """
-    n_values = present(codes, counts, low, high, work)
-    tree = data.tree_of[j]
-    level = 0 if tree < 0 else top_level(n_values, tree, data.ancestors, work.values)
+    values, hist, weights, side = ints[VALUES], longs[HIST], longs[WEIGHTS], ints[SIDE]
+    n_values = present(codes, counts, low, high, values, hist)
+    tree: Whole = np.int64(-1)
+    level: Whole = np.int64(0)
+    if trees is not None:
+        tree = trees.tree_of[j]
+        if tree >= 0:
+            level = top_level(n_values, tree, trees.ancestors, values)
     best = np.inf
-    best_m, best_level, best_left, last_m = 0, 0, 0, 0
+    best_m, best_left, last_m = 0, 0, 0
+    best_level: Whole = 0
     while level >= 0:
-        m = list_items(n_values, level, tree, data.ancestors, work)
+        m = list_items(n_values, level, tree, longs, ints, trees)
         if m > last_m:
             last_m = m
-            if not plain:
-                group_rows(codes, m, work)
+            if secrets is not None:
+                group_rows(codes, m, ints[INDEX_OF], secrets)
             for candidate in range(3):
-                left = _share_out(candidate, m, total, counts, secret, plain, constraints, work)
+                left = _share_out(candidate, m, total, k, start, counts, weights, side, secrets)
                 if left == 0:
                     continue
-                loss = _set_loss(n_values, left, total, j, data, work) if gain else 0.0
+                loss = _set_loss(n_values, left, total, tree, ints, trees) if gain else 0.0
                 if loss < best:
                     best, best_m, best_level, best_left = loss, m, level, left
-                    work.best_items[:m] = work.sorted_items[:m]
-                    work.best_side[:m] = work.side[:m]
-                    for i in range(n_values):
-                        v = work.values[i]
-                        work.code_side[v] = -work.side[work.index_of[v]]
+                    keep_cut(n_values, m, ints)
                 if not gain:
                     break
         if not gain and best_m > 0:
             break
         level -= 1
     for i in range(n_values):
-        work.hist[work.values[i]] = 0
-    return best_m, best_level, best_left
+        hist[values[i]] = 0
+    return best_m, int(best_level), best_left

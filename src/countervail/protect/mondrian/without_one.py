@@ -20,8 +20,9 @@ from countervail.protect._classes import Classes
 from countervail.protect.mondrian.basic_cuts import first_ranges
 from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate, describe, encode, parts_of
 from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Requirements, fits
-from countervail.protect.mondrian.grow import make_work
-from countervail.protect.mondrian.without_one_kernels import Kinds, Task, add_leaves, explore, make_leaves
+from countervail.protect.mondrian.cuts import make_buckets, make_ints, make_longs, make_secrets
+from countervail.protect.mondrian.grow import count_codes, make_facts, make_trees
+from countervail.protect.mondrian.without_one_kernels import Basic, Kinds, Task, add_leaves, explore, make_leaves
 
 Refit = Callable[[Table], tuple[Regions, Ints]]  # the regions and each row's, of a run on another table
 
@@ -82,20 +83,34 @@ class WithoutEach:
         shape = (int(asked.sum()), q, len(self.values))
         with_person, without_person = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
         leaves = make_leaves(n + 1, data, len(self.values), groups=self.group_labels)
-        widest = int(data.sizes[data.kind != ORDERED].max(initial=2)) if self.basic else 1
-        work, low, high = None, *first_ranges(kinds.codes, data)
-        if not self.basic:
-            work = make_work(n, max(data.positions.shape[1], data.ancestors.shape[1]), len(rules.share))
+        trees, secrets, low, high = make_trees(data), None, *first_ranges(kinds.codes, data)
+        task = Task(
+            make_facts(data),
+            data.positions,
+            data.span,
+            rules.k,
+            len(rules.share),
+            self.gain and not self.basic,
+            make_longs(count_codes(data)),
+            make_ints(count_codes(data)),
+            make_buckets(count_codes(data)),
+        )
+        basic = None
+        if self.basic:
+            widest = int(data.sizes[data.kind != ORDERED].max(initial=2))
+            basic = Basic(data, rules, np.empty((widest, q), np.int32), np.empty((widest, q), np.int32))
+        else:
+            secrets = make_secrets(kinds.secret, rules, count_codes(data))
             low = high = np.zeros((1, 0), np.int32)
-        lows, highs = np.empty((widest, low.shape[1]), np.int32), np.empty((widest, low.shape[1]), np.int32)
-        task = Task(data, rules, self.gain and not self.basic, work, True if self.basic else None, lows, highs)
         end = 0
         for p in range(int(part.max()) + 1):
             rows, start = np.flatnonzero(part == p).astype(np.int32), end
-            end = explore(start, rows, asked[rows], low[0], high[0], kinds, task, leaves, without_person)
+            end = explore(
+                start, rows, asked[rows], low[0], high[0], kinds, task, trees, secrets, basic, leaves, without_person
+            )
             others = np.flatnonzero(asked & (part != p)).astype(np.int32)
-            add_leaves(start, end, others, kinds, data, leaves, without_person)
-        add_leaves(0, end, np.flatnonzero(asked).astype(np.int32), kinds, data, leaves, with_person)
+            add_leaves(start, end, others, kinds, task.facts, leaves, without_person)
+        add_leaves(0, end, np.flatnonzero(asked).astype(np.int32), kinds, task.facts, leaves, with_person)
         return with_person, without_person
 
     def alone(self) -> NDArray[np.bool_]:

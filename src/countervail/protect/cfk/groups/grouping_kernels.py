@@ -150,9 +150,10 @@ def cluster(p: Items, s: Clusters, group: Ints, k: int) -> None:
     nobody, left = len(row) - 1, 0
     for t in range(nobody):
         left += p.people[t]
-    g, last = 0, 0
+    # The compiler takes a literal for a case of its own.
+    g, last, none = int(np.int64(0)), int(np.int64(0)), int(np.int64(-1))
     while left >= k:
-        seed, most = -1, -1.0
+        seed, most = none, -1.0
         for t in range(nobody):
             if group[t] < 0:
                 distance = apart(row, share, last, t)
@@ -179,12 +180,12 @@ def cluster(p: Items, s: Clusters, group: Ints, k: int) -> None:
 def share_out(p: Items, s: Clusters, group: Ints, k: int) -> bool:
     """Put items without a group of k people where they cost least, in place; whether there was such a group for all."""
     row, share, hull, members, length = p.row, p.share, s.hull, s.members, s.length
-    nobody = len(row) - 1
+    nobody, none = len(row) - 1, int(np.int64(-1))
     for t in range(nobody):
         g = group[t]
         if g >= 0 and s.people[g] >= k:
             continue
-        chosen, least = -1, np.inf
+        chosen, least = none, np.inf
         for h in range(len(length)):
             people = s.people[h]
             if people >= k and length[h] < members.shape[1]:
@@ -231,7 +232,7 @@ def improve(p: Items, s: Clusters, group: Ints, near: Ints, chances: Draws, k: i
     """
     row, share, hull, members, length, people = p.row, p.share, s.hull, s.members, s.length, s.people
     n, m = near.shape
-    empty = 0
+    empty, none = int(np.int64(0)), int(np.int64(-1))
     for i in range(len(chances)):
         a, u, v = int(chances[i, 0] * n), chances[i, 1], chances[i, 3]
         g, h = group[a], group[near[a, int(u * u * m)]]
@@ -243,7 +244,7 @@ def improve(p: Items, s: Clusters, group: Ints, near: Ints, chances: Draws, k: i
                     break
         if g == h:
             continue
-        most, other, mine, theirs = s.cost[g] + s.cost[h] + heat * chances[i, 2], -1, 0.0, 0.0
+        most, other, mine, theirs = s.cost[g] + s.cost[h] + heat * chances[i, 2], none, 0.0, 0.0
         for swap in range(2):
             if length[h] == (0 if swap else members.shape[1]):
                 continue

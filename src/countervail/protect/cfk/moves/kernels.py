@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from countervail.core._kernels import kernel
+from countervail.core._kernels import inner, kernel
 from countervail.core.arrays import Bools, Floats, Ints
 
 
-@kernel
+@inner
 def _term(x: float, v: float, scale: float) -> float:
     """HEOM's term of one column."""
     if x == v:
@@ -44,10 +44,10 @@ def nearest_offers(
     columns): where a private difference is a move. Of columns with limits, `slot` (C, limits) says which move a
     candidate offers, `offered` (Q, moves) whether the query may make it, and `must` (Q, limits) that she has to.
     """
-    out = np.full((len(x), n), -1, np.int64)
-    best = np.empty(n)
+    out, best = np.full((len(x), n), -1, np.int64), np.empty(n)
     for i in range(len(x)):
-        best[:] = np.inf
+        for a in range(n):
+            best[a] = np.inf
         for c in range(len(group)):
             d = gap[i, group[c]]
             if d >= best[n - 1]:
@@ -128,10 +128,13 @@ def pool_distances(
         for t in range(starts[i], starts[i + 1]):
             shift[t] = _shift(x[i], points[t], moved[t], gaps, scale)
             widest = max(widest, shift[t])
-        region[:] = reach
+        for g in range(len(reach)):
+            region[g] = reach[g]
         for j in range(d):
             if scale[j] < 0.0:
-                region += gaps[int(x[i, j])]
+                place = int(x[i, j])
+                for g in range(len(reach)):
+                    region[g] += gaps[place, g]
         least = np.inf
         for c in range(pairs):
             least = min(least, _away(x[i], private[c], scale, region[group[c]], least))
@@ -164,7 +167,7 @@ def pool_distances(
     return out
 
 
-@kernel
+@inner
 def _shift(x: Floats, point: Floats, moved: Bools, gaps: Floats, scale: Floats) -> float:
     """The most by which moving can bring a pair nearer; a little more, for rounding."""
     total = 1e-9
@@ -179,7 +182,7 @@ def _shift(x: Floats, point: Floats, moved: Bools, gaps: Floats, scale: Floats) 
     return total
 
 
-@kernel
+@inner
 def _away(x: Floats, v: Floats, scale: Floats, start: float, bound: float) -> float:
     """The distance of a pair whose region lies `start` away, or something of at least `bound`."""
     total = start
