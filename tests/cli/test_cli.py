@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
@@ -305,3 +306,11 @@ def test_the_installed_module_exits_with_a_code_and_no_traceback(tmp_path):
     )
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith("countervail: No data file at") and done.stderr.count("\n") == 1
+
+
+def test_the_package_is_a_command_too(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["countervail", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("countervail", run_name="__main__")
+    assert not ended.value.code
+    assert capsys.readouterr().out.startswith("countervail 0.")

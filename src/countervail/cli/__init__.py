@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -22,7 +24,7 @@ from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
-from countervail.cli.shared.common import remark
+from countervail.cli.shared.common import remark, say
 from countervail.cli.shared.methods import explaining, releasing, testable, with_methods
 from countervail.cli.warm import warm
 from countervail.core import compiling
@@ -34,7 +36,6 @@ _COMPILING = (
 )
 app = typer.Typer(
     name="countervail",
-    help="Reasons for a decision without giving away other people: private explanations, private tables, attacks.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -45,6 +46,23 @@ _METHODS = {
     anonymize: with_methods(releasing, ANONYMIZE_FLAGS),
     dit: with_methods(testable, DIT_FLAGS),
 }
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        say(f"countervail {version('countervail')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _start(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and exit.")
+    ] = False,
+) -> None:
+    """Reasons for a decision without giving away other people: private explanations, private tables, attacks."""
+
+
 for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof, warm):
     app.command(cls=_METHODS.get(command))(command)
 app.add_typer(ledger)
