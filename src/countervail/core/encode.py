@@ -26,10 +26,13 @@ class Coding:
     lookup: Any = None
     missing: int = -1
     index: Any = field(init=False, default=None)
+    own: Any = field(init=False, default=None)  # the codes of the column's own categories
 
     def __post_init__(self) -> None:
         if self.lookup is not None:
             object.__setattr__(self, "index", pd.Index(self.lookup))
+        if self.lookup is not None and isinstance(self.dtype, pd.CategoricalDtype):
+            object.__setattr__(self, "own", self.index.get_indexer(pd.Index(self.dtype.categories)))
 
     @property
     def name(self) -> str:
@@ -56,8 +59,9 @@ class Coding:
         if self.numeric:
             return values.to_numpy(dtype=float, na_value=np.nan) + 0.0  # -0.0 and 0.0 are one number
         if isinstance(values.dtype, pd.CategoricalDtype):
-            table = self.index.get_indexer(pd.Index(values.dtype.categories))
-            raw = values.cat.codes.to_numpy()
+            mine = values.dtype is self.dtype
+            table = self.own if mine else self.index.get_indexer(pd.Index(values.dtype.categories))
+            raw = np.asarray(values.array.codes)
             codes = np.where(raw < 0, self.missing, table[raw] if len(table) else -1)
         else:
             codes = np.where(values.isna().to_numpy(), self.missing, self.index.get_indexer(pd.Index(values)))
@@ -66,6 +70,8 @@ class Coding:
     def decode(self, codes: Matrix) -> Any:
         """The values of `codes` in the column's own dtype."""
         if self.numeric:
+            if isinstance(self.dtype, np.dtype) and (self.dtype.kind == "f" or not np.isnan(codes).any()):
+                return (codes if self.dtype.kind == "f" else np.rint(codes)).astype(self.dtype)
             if not pd.api.types.is_integer_dtype(self.dtype):
                 return pd.Series(codes).astype(self.dtype).array
             whole = pd.Series(np.rint(codes))
@@ -143,8 +149,10 @@ def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:
 
 def _conformed(rows: Any, schema: Schema, dtypes: Mapping[str, Any], owner: str) -> pd.DataFrame:
     frame = _declared_columns(rows, schema, owner)
-    data = {n: _conform_query(frame[n], schema[n], dtypes[n], owner) for n in frame.columns}
-    return pd.DataFrame(data).reset_index(drop=True)
+    given = {n: frame[n] for n in frame.columns}
+    data = {n: _conform_query(values, schema[n], dtypes[n], owner) for n, values in given.items()}
+    as_it_is = all(data[n] is values for n, values in given.items())
+    return (frame if as_it_is else pd.DataFrame(data)).reset_index(drop=True)
 
 
 def check_declared(rows: Any, schema: Schema, owner: str, *, holes: bool = False) -> None:
@@ -191,8 +199,13 @@ def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: 
 
 
 def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) -> pd.Series:
+    if values.dtype is dtype and isinstance(dtype, pd.CategoricalDtype):
+        return values  # the table's own categories, which were checked with it
     values, _ = conform_column(_numbers_as_such(values, column), column)
     if isinstance(dtype, pd.CategoricalDtype):
+        recoded = _recategorised(values, dtype)
+        if recoded is not None:
+            return recoded
         unknown = ~(values.isin(dtype.categories) | values.isna())
         if unknown.any():
             raise SchemaError(
@@ -223,6 +236,18 @@ def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) ->
         raise SchemaError(
             f"Column '{column.name}' of the 'rows' given to {owner} must have dtype {dtype}. Got {values.dtype}."
         ) from None
+
+
+def _recategorised(values: pd.Series, dtype: pd.CategoricalDtype) -> pd.Series | None:
+    """Categories of the same kind in another order, by their codes; None where that does not hold."""
+    old = values.dtype
+    if not isinstance(old, pd.CategoricalDtype) or old.categories.dtype != dtype.categories.dtype:
+        return None
+    place, raw = dtype.categories.get_indexer(old.categories), np.asarray(values.array.codes)
+    codes = np.append(place, -1)[raw]  # missing is -1, the last
+    if ((codes < 0) & (raw >= 0)).any():
+        return None
+    return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype), index=values.index, name=values.name)
 
 
 def _coding(values: pd.Series, column: Column) -> Coding:

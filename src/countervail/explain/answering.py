@@ -294,16 +294,11 @@ def _score_frame(answers: Answers, decision: Decision) -> pd.DataFrame:
 
 def blanked(frame: pd.DataFrame, gone: Bools) -> pd.DataFrame:
     """The frame with some rows blank."""
-    wide = widened(frame)
-    return pd.DataFrame({n: wide[n].mask(gone) for n in wide.columns})
+    rows = np.arange(len(frame))
+    return widened(frame).set_axis(rows).reindex(np.where(gone, -1, rows)).set_axis(frame.index)
 
 
 def widened(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with dtypes that can hold blanks: whole numbers and truth values become nullable."""
-    return pd.DataFrame({n: _nullable(frame[n]) for n in frame.columns})
-
-
-def _nullable(values: pd.Series) -> pd.Series:
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return values.astype("boolean")
-    return values.astype("Int64") if pd.api.types.is_integer_dtype(values.dtype) else values
+    tight = {n: t for n, t in zip(frame.columns, frame.dtypes) if isinstance(t, np.dtype) and t.kind in "biu"}
+    return frame.astype({n: "boolean" if t.kind == "b" else "Int64" for n, t in tight.items()}) if tight else frame

@@ -107,8 +107,9 @@ class Explainer(Named, BaseEstimator, ABC):
     def _queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         check_is_fitted(self, "table_")
         frame = conform_rows(rows, self.table_, self._owner)
-        self._check_numbers(self.model_, frame, self.table_, "rows")
         encoder, x = self.encoder_.extended(frame)
+        if np.isnan(x[:, encoder.numeric]).any():
+            self._check_numbers(self.model_, frame, self.table_, "rows")
         return encoder, frame, x
 
     def _check_numbers(self, model: Any, frame: pd.DataFrame, table: Table, parameter: str) -> None:

@@ -50,9 +50,9 @@ def first_uses() -> dict[str, Callable[[], object]]:
     return {**out, **_CASES}
 
 
-def _table() -> Table:
+def bundled_rows(n: int = ROWS) -> Table:
     """Some of the bundled rows, with a domain for every column (these people's data are public)."""
-    table = load("german_credit").take(np.arange(ROWS)).with_roles(sensitive=["job"])
+    table = load("german_credit").take(np.arange(n)).with_roles(sensitive=["job"])
     schema = table.schema
     for column in table.schema:
         values = table.frame[column.name].dropna()
@@ -64,18 +64,18 @@ def _table() -> Table:
 
 
 def _protect(kind: type[Any], **settings: Any) -> object:
-    table = _table()
+    table = bundled_rows()
     return kind(**settings).fit(table).protect(table)
 
 
 def _explain(kind: type[Any], asked: int = ASKED, **settings: Any) -> object:
-    table = _table()
+    table = bundled_rows()
     model = train_forest(table, trees=5)
     return kind(**settings).fit(table, model).explain(table.features.iloc[:asked])
 
 
 def _attack(kind: type[Any]) -> object:
-    table, control = _table().split(test_size=0.4, random_state=0)
+    table, control = bundled_rows().split(test_size=0.4, random_state=0)
     model = train_forest(table, trees=5)
     if issubclass(kind, OracleAttack):
         return kind(n_targets=ASKED).run(CFK(k=5).fit(table, model), table, control)
@@ -95,7 +95,7 @@ def _many_values() -> object:
 
 
 def _hierarchies(**settings: Any) -> object:
-    table = _table()
+    table = bundled_rows()
     name = next(n for n in table.schema.names("quasi") if table.schema[n].type == "categorical")
     values = sorted(map(str, table.frame[name].dropna().unique()))
     tree = Hierarchy(tuple((v, f"group {i // 2}", "*") for i, v in enumerate(values)))
@@ -103,11 +103,11 @@ def _hierarchies(**settings: Any) -> object:
 
 
 def _test(anonymiser: Any) -> object:
-    return DifferentialInferenceTest(anonymiser, beside=0, n_records=ASKED).run(_table())
+    return DifferentialInferenceTest(anonymiser, beside=0, n_records=ASKED).run(bundled_rows())
 
 
 def _classify(kind: type[Any]) -> object:
-    table = _table()
+    table = bundled_rows()
     return kind().fit(table).predict(table.features.iloc[:ASKED])
 
 

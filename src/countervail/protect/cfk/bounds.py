@@ -1,6 +1,7 @@
 """Before the search: distances, an upper bound, and the part of the problem that the search can reach.
 
-See regions for the arrays.
+See regions for the arrays. What is done once or twice per region is left to numpy; loops in which a step depends on the
+last one are compiled.
 """
 
 from __future__ import annotations
@@ -9,50 +10,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countervail.core._kernels import kernel
+from countervail.core._kernels import inner, kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints
-from countervail.protect.cfk.regions import _inside, _point_region, _widen, _widening_forbidden
+from countervail.protect.cfk.regions import inside, point_region, widening_forbidden
 
 GREEDY_TUPLES = 300
 GREEDY_TUPLES_WIDE = 3000
 DISTANCE_BINS = 2048
 
 
-@kernel
-def _own_tuple(tuples: Codes, centre: Ints) -> int:
+def find_own(tuples: Codes, centre: Ints) -> int:
     """Index of the centre's tuple by bisection, or -1."""
-    first, last = 0, tuples.shape[0] - 1
+    first, last, wanted = 0, len(tuples) - 1, centre.tolist()
     while first <= last:
-        middle: int = (first + last) // 2
-        order = 0
-        for j in range(tuples.shape[1]):
-            if tuples[middle, j] != centre[j]:
-                order = -1 if tuples[middle, j] < centre[j] else 1
-                break
-        if order == 0:
+        middle = (first + last) // 2
+        there = tuples[middle].tolist()
+        if there == wanted:
             return middle
-        if order < 0:
+        if there < wanted:
             first = middle + 1
         else:
             last = middle - 1
     return -1
 
 
-@kernel
-def _step_costs(interval: Bools, sizes: Ints, positions: Floats, unit: Floats, centre: Ints) -> Floats:
+def step_costs(interval: Bools, sizes: Ints, positions: Floats, unit: Floats, centre: Ints) -> Floats:
     """Cost, per attribute and code, of a region that holds the centre and this code."""
-    costs = np.zeros(positions.shape)
-    for j in range(interval.shape[0]):
-        for v in range(sizes[j]):
-            if interval[j]:
-                costs[j, v] = unit[j] * abs(positions[j, v] - positions[j, centre[j]])
-            elif v != centre[j]:
-                costs[j, v] = 2.0 * unit[j]
-    return costs
+    code = np.arange(positions.shape[1])
+    away = unit[:, None] * np.abs(positions - positions[np.arange(len(centre)), centre][:, None])
+    other = np.where(code != centre[:, None], 2.0 * unit[:, None], 0.0)
+    out: Floats = np.where(code < sizes[:, None], np.where(interval[:, None], away, other), 0.0)
+    return out
 
 
 @kernel
-def _distances(tuples: Codes, costs: Floats) -> Floats:
+def sum_costs(tuples: Codes, costs: Floats) -> Floats:
+    """The distance of each tuple: the cost of a region that holds it and the centre."""
     distance = np.empty(tuples.shape[0])
     for t in range(tuples.shape[0]):
         total = 0.0
@@ -62,63 +55,36 @@ def _distances(tuples: Codes, costs: Floats) -> Floats:
     return distance
 
 
-@kernel
-def _ranking(values: Floats) -> Ints:
-    # The one sort of this module: each further kind and type costs a second of compilation.
-    return np.argsort(values, kind="mergesort")
-
-
-@kernel
-def _kth_distance(distance: Floats, counts: Ints, k: int) -> float:
+def kth_distance(distance: Floats, counts: Ints, k: int) -> float:
     """Distance within which there are k rows, inf if there are fewer."""
-    rows = 0
-    for x in _ranking(distance):
-        rows += counts[x]
-        if rows >= k:
-            reached: float = distance[x]
-            return reached
-    return np.inf
+    order = np.argsort(distance, kind="stable")
+    rows = np.cumsum(counts[order])
+    if not len(rows) or rows[-1] < k:
+        return np.inf
+    return float(distance[order[np.searchsorted(rows, k)]])
 
 
-@kernel
-def _nearest(distance: Floats, counts: Ints, longest: float, atleast: int, k: int) -> Ints:
+def find_nearest(distance: Floats, counts: Ints, longest: float, atleast: int, k: int) -> Ints:
     """Nearest tuples, at least `atleast` of them with at least k rows where they exist, in table order."""
     scale = (DISTANCE_BINS - 1) / longest if longest > 0.0 else 0.0
-    in_bin = np.zeros(DISTANCE_BINS, np.int64)
-    rows_in_bin = np.zeros(DISTANCE_BINS, np.int64)
-    for t in range(distance.shape[0]):
-        b = int(distance[t] * scale)
-        in_bin[b] += 1
-        rows_in_bin[b] += counts[t]
-    last, found, rows = -1, 0, 0
-    while last < DISTANCE_BINS - 1 and (found < atleast or rows < k):
-        last += 1
-        found += in_bin[last]
-        rows += rows_in_bin[last]
-    near = np.empty(found, np.int64)
-    found = 0
-    for t in range(distance.shape[0]):
-        if int(distance[t] * scale) <= last:
-            near[found] = t
-            found += 1
-    if found <= 2 * atleast:
+    bins = (distance * scale).astype(np.int64)
+    found = np.cumsum(np.bincount(bins, minlength=DISTANCE_BINS))
+    rows = np.cumsum(np.bincount(bins, weights=counts, minlength=DISTANCE_BINS))
+    enough = (found >= atleast) & (rows >= k)
+    near = np.flatnonzero(bins <= enough.argmax()) if enough.any() else np.arange(len(distance))
+    if len(near) <= 2 * atleast:
         return near
-    by_distance = _ranking(distance[near])
-    found, rows = 0, 0
-    while found < near.shape[0] and (found < atleast or rows < k):
-        rows += counts[near[by_distance[found]]]
-        found += 1
-    kept = np.zeros(near.shape[0], np.bool_)
-    for x in range(found):
-        kept[by_distance[x]] = True
-    return near[kept]
+    by_distance = np.argsort(distance[near], kind="stable")
+    needed = int(np.searchsorted(np.cumsum(counts[near[by_distance]]), k)) + 1
+    return near[np.sort(by_distance[: max(atleast, needed)])]
 
 
-@kernel
+@inner
 def _update_extra(
     extra: Floats,
     cells: Codes,
-    listed: Ints,
+    outside: Ints,
+    left: int,
     j: int,
     is_interval: bool,
     positions: Floats,
@@ -128,9 +94,9 @@ def _update_extra(
     member: Bools,
     width: int,
 ) -> None:
-    """Refresh what the listed tuples' values of attribute j would add to the cost of the region."""
-    for t in listed:
-        v = cells[t, j]
+    """Refresh what the values of the tuples still outside, of attribute j, would add to the cost of the region."""
+    for x in range(left):
+        v = cells[outside[x], j]
         if member[v]:
             extra[v] = 0.0
         elif is_interval:
@@ -146,18 +112,22 @@ def _greedy(
     interval: Bools,
     positions: Floats,
     unit: Floats,
-    centre: Ints,
+    low: Ints,
+    high: Ints,
+    member: Bools,
+    extra: Floats,
     k: int,
     forbidden: Ints,
-    costs: Floats,
-) -> tuple[bool, Ints, Ints, Bools]:
-    """Widen by the tuple that adds least to the cost until k rows fit; False if that comes to an end."""
-    q = centre.shape[0]
-    low, high, member = _point_region(centre, positions.shape[1])
-    width = np.ones(q, np.int64)
-    extra = costs.copy()
-    outside = np.arange(cells.shape[0])
-    left, rows = cells.shape[0], 0
+) -> bool:
+    """Widen the region by the tuple that adds least to the cost until k rows fit; False if that comes to an end.
+
+    `extra` starts as the cost of each code, and changes as the region does.
+    """
+    n, q = cells.shape
+    width, outside = np.ones(q, np.int64), np.empty(n, np.int64)
+    for x in range(n):
+        outside[x] = x
+    left, rows = n, 0
     while True:
         best, chosen, kept = np.inf, -1, 0
         for x in range(left):
@@ -165,7 +135,7 @@ def _greedy(
             added = 0.0
             for j in range(q):
                 added += extra[j, cells[t, j]]
-            if added == 0.0 and _inside(cells[t], interval, low, high, member):
+            if added == 0.0 and inside(cells[t], interval, low, high, member):
                 rows += counts[t]
                 continue
             outside[kept] = t
@@ -174,11 +144,11 @@ def _greedy(
             kept += 1
         left = kept
         if rows >= k:
-            return True, low, high, member
+            return True
         if chosen < 0:
-            return False, low, high, member
+            return False
         t = outside[chosen]
-        if _widening_forbidden(cells[t], interval, low, high, member, forbidden):
+        if widening_forbidden(cells[t], interval, low, high, member, forbidden):
             # A larger region cannot take this tuple either.
             left -= 1
             for x in range(chosen, left):
@@ -197,48 +167,68 @@ def _greedy(
                 high[j] += 1
                 member[j, high[j]] = True
             _update_extra(
-                extra[j],
-                cells,
-                outside[:left],
-                j,
-                interval[j],
-                positions[j],
-                unit[j],
-                low[j],
-                high[j],
-                member[j],
+                extra[j], cells, outside, left, j, interval[j], positions[j], unit[j], low[j], high[j], member[j],
                 width[j],
-            )
+            )  # fmt: skip
+
+
+def first_region(
+    tuples: Codes,
+    counts: Ints,
+    distance: Floats,
+    interval: Bools,
+    positions: Floats,
+    unit: Floats,
+    centre: Ints,
+    k: int,
+    forbidden: Ints,
+    costs: Floats,
+) -> tuple[Ints, Ints, Bools] | None:
+    """A first region, from the nearest tuples; None if the greedy search finds none."""
+    longest = 0.0
+    for most in costs.max(axis=1).tolist():
+        longest += most
+    tried = 0
+    for atleast in (GREEDY_TUPLES, GREEDY_TUPLES_WIDE):
+        near = find_nearest(distance, counts, longest, atleast, k)
+        if len(near) == tried:
+            break
+        tried = len(near)
+        low, high, member = point_region(centre, positions.shape[1])
+        cells, rows = tuples[near], counts[near]
+        if _greedy(cells, rows, interval, positions, unit, low, high, member, costs.copy(), k, forbidden):
+            return low, high, member
+    return None
 
 
 @kernel
-def _reachable(
+def _mark_allowed(
+    tuples: Codes, near: Ints, interval: Bools, low: Ints, high: Ints, member: Bools, forbidden: Ints, out: Bools
+) -> None:
+    for x in range(len(near)):
+        out[x] = not widening_forbidden(tuples[near[x]], interval, low, high, member, forbidden)
+
+
+def find_reachable(
     tuples: Codes, distance: Floats, limit: float, interval: Bools, centre: Ints, values: int, forbidden: Ints
 ) -> Ints:
     """Tuples nearer than `limit` that a region without forbidden cells can hold together with the centre."""
-    low, high, member = _point_region(centre, values)
-    found = 0
-    for t in range(distance.shape[0]):
-        found += distance[t] < limit
-    reach = np.empty(found, np.int64)
-    found = 0
-    for t in range(distance.shape[0]):
-        if distance[t] < limit and not _widening_forbidden(tuples[t], interval, low, high, member, forbidden):
-            reach[found] = t
-            found += 1
-    return reach[:found]
+    near = np.flatnonzero(distance < limit)
+    if not len(forbidden):
+        return near
+    allowed = np.empty(len(near), np.bool_)
+    _mark_allowed(tuples, near, interval, *point_region(centre, values), forbidden, allowed)
+    return near[allowed]
 
 
-class _Local(NamedTuple):
+class Local(NamedTuple):
     """The part of the problem that can be reached; attributes in search order."""
 
     order: Ints  # caller's attribute of each level
     names: Ints  # (q, W) caller's code of each local code
-    interval: Bools
-    sizes: Ints
+    facts: Ints  # (3, q) whether it is an interval, how many codes there are, the centre's
     positions: Floats  # (q, W)
     unit: Floats
-    centre: Ints
     codes: Codes  # (q, n)
     counts: Ints
     rest: Floats  # (q + 1, n) least cost of the attributes from this level on in a region with the tuple
@@ -246,50 +236,16 @@ class _Local(NamedTuple):
     settled: Ints  # (F,) last level at which the cell differs from the centre
 
 
-@kernel
+INTERVAL, SIZE, CENTRE = 0, 1, 2
+
+
 def search_order(interval: Bools, sizes: Ints, centre: Ints) -> Ints:
     """Attributes by number of choices, fewest first: the last level is solved in closed form."""
-    q = interval.shape[0]
-    choices = np.empty(q)
-    for j in range(q):
-        if interval[j]:
-            choices[j] = np.log2((centre[j] + 1.0) * (sizes[j] - centre[j]))
-        else:
-            choices[j] = sizes[j] - 1.0
-    order: Ints = _ranking(choices)
-    return order
+    choices = np.where(interval, np.log2((centre + 1.0) * (sizes - centre)), sizes - 1.0)
+    return np.argsort(choices, kind="stable")
 
 
-@kernel
-def _relevant(tuples: Codes, reach: Ints, interval: Bools, centre: Ints, forbidden: Ints, present: Bools) -> Ints:
-    """Mark the values in reach; return the forbidden cells that some region over these values contains."""
-    q = centre.shape[0]
-    least, most = centre.copy(), centre.copy()
-    for j in range(q):
-        present[j, centre[j]] = True
-    for t in reach:
-        for j in range(q):
-            v = np.int64(tuples[t, j])
-            present[j, v] = True
-            least[j] = min(least[j], v)
-            most[j] = max(most[j], v)
-    relevant = np.empty(forbidden.shape[0], np.int64)
-    found = 0
-    for f in range(forbidden.shape[0]):
-        within = True
-        for j in range(q):
-            v = forbidden[f, j]
-            within = least[j] <= v <= most[j] if interval[j] else present[j, v]
-            if not within:
-                break
-        if within:
-            relevant[found] = f
-            found += 1
-    return relevant[:found]
-
-
-@kernel
-def _localise(
+def localise(
     tuples: Codes,
     counts: Ints,
     reach: Ints,
@@ -299,71 +255,53 @@ def _localise(
     unit: Floats,
     centre: Ints,
     forbidden: Ints,
-) -> _Local:
-    q, n = centre.shape[0], reach.shape[0]
-    present = np.zeros(positions.shape, np.bool_)
-    relevant = _relevant(tuples, reach, interval, centre, forbidden, present)
-    for f in relevant:
-        for j in range(q):
-            present[j, forbidden[f, j]] = True
-    rank = np.empty(positions.shape, np.int32)
-    near_sizes, near_centre = np.zeros(q, np.int64), np.empty(q, np.int64)
-    for j in range(q):
-        for v in range(sizes[j]):
-            if present[j, v]:
-                rank[j, v] = near_sizes[j]
-                near_sizes[j] += 1
-        near_centre[j] = rank[j, centre[j]]
+) -> Local:
+    """The codes, tuples and forbidden cells within reach, renumbered."""
+    q, values = positions.shape
+    every, near = np.arange(q), tuples[reach]
+    present = np.zeros((q, values), np.bool_)
+    present[every, centre] = True
+    present.reshape(-1)[near + every * values] = True
+    cells = forbidden
+    if len(cells):
+        # Those that some region over these values contains.
+        least, most = present.argmax(axis=1), values - 1 - present[:, ::-1].argmax(axis=1)
+        within = np.where(interval, (least <= cells) & (cells <= most), present[every, cells])
+        cells = cells[within.all(axis=1)]
+        present.reshape(-1)[cells + every * values] = True
+    rank = present.cumsum(axis=1) - 1
+    near_sizes, near_centre = rank[:, -1] + 1, rank[every, centre]
     order = search_order(interval, near_sizes, near_centre)
-    names = np.zeros((q, near_sizes.max()), np.int64)
-    places = np.zeros(names.shape)
-    codes, rest = np.empty((q, n), np.int32), np.zeros((q + 1, n))
-    cells, settled = np.empty((relevant.shape[0], q), np.int64), np.full(relevant.shape[0], -1)
-    for i in range(q):
-        j = order[i]
-        for v in range(sizes[j]):
-            if present[j, v]:
-                names[i, rank[j, v]] = v
-                places[i, rank[j, v]] = positions[j, v]
-        for x in range(n):
-            codes[i, x] = rank[j, tuples[reach[x], j]]
-        for x in range(relevant.shape[0]):
-            cells[x, i] = rank[j, forbidden[relevant[x], j]]
-            if cells[x, i] != near_centre[j]:
-                settled[x] = i
-    costs = _step_costs(interval[order], near_sizes[order], places, unit[order], near_centre[order])
-    for i in range(q - 1, -1, -1):
-        for x in range(n):
-            rest[i, x] = rest[i + 1, x] + costs[i, codes[i, x]]
-    return _Local(
-        order,
-        names,
-        interval[order],
-        near_sizes[order],
-        places,
-        unit[order],
-        near_centre[order],
-        codes,
-        counts[reach],
-        rest,
-        cells,
-        settled,
-    )
+    rank, size = rank[order], int(near_sizes.max())
+    level, known = np.nonzero(present[order])
+    names, places = np.zeros((q, size), np.int64), np.zeros((q, size))
+    to = rank[level, known]
+    names[level, to] = known
+    places[level, to] = positions[order[level], known]
+    codes = np.ascontiguousarray(rank.reshape(-1)[near[:, order] + every * values].T.astype(np.int32))
+    facts = np.empty((3, q), np.int64)
+    facts[INTERVAL], facts[SIZE], facts[CENTRE] = interval[order], near_sizes[order], near_centre[order]
+    local, settled = rank[every, cells[:, order]], np.full(len(cells), -1, np.int64)
+    if len(cells):
+        differs = local != facts[CENTRE]
+        settled[:] = np.where(differs.any(axis=1), q - 1 - differs[:, ::-1].argmax(axis=1), -1)
+    costs = step_costs(interval[order], facts[SIZE], places, unit[order], facts[CENTRE])
+    rest = np.zeros((q + 1, len(reach)))
+    rest[:q] = costs[every[:, None], codes][::-1].cumsum(axis=0)[::-1]
+    return Local(order, names, facts, places, unit[order], codes, counts[reach], rest, local, settled)
 
 
-@kernel
-def _delocalise(
-    p: _Local, low: Ints, high: Ints, chosen: Bools, interval: Bools, centre: Ints, values: int
-) -> tuple[Ints, Ints, Bools]:
+def delocalise(p: Local, low: Ints, high: Ints, chosen: Bools, centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
     """The region in the caller's codes, shrunk to the tuples inside it: free attributes may be wider than needed."""
-    tight_low, tight_high, member = _point_region(centre, values)
-    width = np.ones(centre.shape[0], np.int64)
-    cell, local_cell = np.empty(centre.shape[0], np.int32), np.empty(centre.shape[0], np.int32)
-    for t in range(p.counts.shape[0]):
-        for i in range(centre.shape[0]):
-            local_cell[i] = p.codes[i, t]
-        if _inside(local_cell, p.interval, low, high, chosen):
-            for i in range(centre.shape[0]):
-                cell[p.order[i]] = p.names[i, local_cell[i]]
-            _widen(cell, interval, tight_low, tight_high, member, width)
+    tight_low, tight_high, member = point_region(centre, values)
+    held = np.ones(len(p.counts), np.bool_)
+    for i, codes in enumerate(p.codes):
+        held &= (low[i] <= codes) & (codes <= high[i]) if p.facts[INTERVAL, i] else chosen[i, codes]
+    for i, j in enumerate(p.order.tolist()):
+        found = p.names[i, p.codes[i, held]]
+        if p.facts[INTERVAL, i]:
+            tight_low[j] = found.min(initial=centre[j])
+            tight_high[j] = found.max(initial=centre[j])
+        else:
+            member[j, found] = True
     return tight_low, tight_high, member

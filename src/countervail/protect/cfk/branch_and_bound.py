@@ -9,165 +9,146 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countervail.core._kernels import kernel
+from countervail.core._kernels import inner, kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 from countervail.protect.cfk.bounds import (
-    GREEDY_TUPLES,
-    GREEDY_TUPLES_WIDE,
-    _delocalise,
-    _distances,
-    _greedy,
-    _kth_distance,
-    _Local,
-    _localise,
-    _nearest,
-    _own_tuple,
-    _ranking,
-    _reachable,
-    _step_costs,
+    CENTRE,
+    INTERVAL,
+    SIZE,
+    Local,
+    delocalise,
+    find_own,
+    find_reachable,
+    first_region,
+    kth_distance,
+    localise,
+    step_costs,
+    sum_costs,
 )
-from countervail.protect.cfk.regions import (
-    TOLERANCE,
-    _fill_intervals,
-    _point_region,
-    _widening_forbidden,
-    region_cost,
-)
+from countervail.protect.cfk.regions import TOLERANCE, fill_intervals, point_region, region_cost
 
 # A node stands for this many tuple visits, so that a node budget bounds the time whatever the size of the table.
 VISITS_PER_NODE = 256
+# Lines of the whole numbers of each level: tuples still in play, forbidden cells inside the levels above, values in
+# play, ...
+N_TUPLES, N_ACTIVE, N_VALUE = 0, 1, 2
+OWN = 3  # interval: index of the centre among the values; set: rows with the centre's value
+WIDTH = 4  # set: how many are chosen besides the centre's, -1 before the first choice
+LOW, HIGH = 5, 6
+# Lines of the lists of each level: the values in play (of a set without the centre's, commonest first), the running sum
+# of their rows, and steps (interval: next upper end of each lower end; set: indices of the values chosen).
+VALUE, ROWS, STEP = 0, 1, 2
 
 
-class _Frames(NamedTuple):
-    """What the depth-first search knows at each level."""
+class Frames(NamedTuple):
+    """What the depth-first search knows at each level; few arrays, as each is slow to compile and to hand on."""
 
-    tuples: Codes  # (q, n) tuples still in play, and how many
-    n_tuples: Ints
-    active: Codes  # (q, F) forbidden cells inside the levels above, and how many
-    n_active: Ints
+    tuples: Codes  # (q, n)
+    active: Codes  # (q, F)
     spent: Floats  # cost of the levels above
-    value: Ints  # (q, W) values in play; of a set without the centre's, commonest first
-    n_value: Ints
-    rows: Ints  # (q, W + 1) running sum of the rows of `value`
-    own: Ints  # interval: index of the centre in `value`; set: rows with the centre's value
-    step: Ints  # (q, W) interval: next upper end of each lower end; set: indices of the values chosen
-    width: Ints  # set: how many are chosen besides the centre's, -1 before the first choice
-    low: Ints
-    high: Ints
+    at: Ints  # (7, q) whole numbers
+    lists: Ints  # (3, q, W + 1)
     chosen: Bools  # (q, W)
 
 
-@kernel
-def _first_frame(p: _Local) -> _Frames:
+def _first_frame(p: Local) -> Frames:
     q, n = p.codes.shape
-    cells, values = p.forbidden.shape[0], p.names.shape[1]
-    frames = _Frames(
-        np.empty((q, n), np.int32),
-        np.zeros(q, np.int64),
-        np.empty((q, cells), np.int32),
-        np.zeros(q, np.int64),
-        np.zeros(q),
-        np.empty((q, values), np.int64),
-        np.zeros(q, np.int64),
-        np.zeros((q, values + 1), np.int64),
-        np.zeros(q, np.int64),
-        np.empty((q, values), np.int64),
-        np.zeros(q, np.int64),
-        p.centre.copy(),
-        p.centre.copy(),
-        np.zeros((q, values), np.bool_),
-    )
-    for x in range(n):
-        frames.tuples[0, x] = x
-    for x in range(cells):
-        frames.active[0, x] = x
-    frames.n_tuples[0], frames.n_active[0] = n, cells
-    return frames
+    cells, values = len(p.forbidden), p.names.shape[1]
+    tuples, active = np.empty((q, n), np.int32), np.empty((q, cells), np.int32)
+    tuples[0], active[0] = np.arange(n), np.arange(cells)
+    at = np.zeros((7, q), np.int64)
+    at[N_TUPLES, 0], at[N_ACTIVE, 0] = n, cells
+    at[LOW], at[HIGH] = p.facts[CENTRE], p.facts[CENTRE]
+    lists, chosen = np.zeros((3, q, values + 1), np.int64), np.zeros((q, values), np.bool_)
+    return Frames(tuples, active, np.zeros(q), at, lists, chosen)
 
 
-@kernel
-def _histogram(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
-    for v in range(p.sizes[level]):
+@inner
+def _histogram(p: Local, f: Frames, level: int, rows: Ints) -> None:
+    for v in range(p.facts[SIZE, level]):
         rows[v] = 0
-    for x in range(f.n_tuples[level]):
+    for x in range(f.at[N_TUPLES, level]):
         t = f.tuples[level, x]
         rows[p.codes[level, t]] += p.counts[t]
 
 
-@kernel
-def _open_interval(p: _Local, f: _Frames, level: int, k: int, rows: Ints) -> None:
+@inner
+def _open_interval(p: Local, f: Frames, level: int, k: int, rows: Ints) -> None:
     """Set every lower end to the first upper end that leaves k rows."""
     n = 0
-    for v in range(p.sizes[level]):
-        if v == p.centre[level]:
-            f.own[level] = n
+    for v in range(p.facts[SIZE, level]):
+        if v == p.facts[CENTRE, level]:
+            f.at[OWN, level] = n
         elif rows[v] == 0:
             continue
-        f.value[level, n] = v
-        f.rows[level, n + 1] = f.rows[level, n] + rows[v]
+        f.lists[VALUE, level, n] = v
+        f.lists[ROWS, level, n + 1] = f.lists[ROWS, level, n] + rows[v]
         n += 1
-    f.n_value[level] = n
+    f.at[N_VALUE, level] = n
     upper = n
     # Lower ends from the outermost: the further out, the sooner k rows are reached.
-    for a in range(f.own[level], -1, -1):
-        while upper > f.own[level] and f.rows[level, upper] - f.rows[level, a] >= k:
+    for a in range(f.at[OWN, level], -1, -1):
+        while upper > f.at[OWN, level] and f.lists[ROWS, level, upper] - f.lists[ROWS, level, a] >= k:
             upper -= 1
-        f.step[level, a] = upper
-    if p.unit[level] == 0.0 and f.n_active[level] == 0:
+        f.lists[STEP, level, a] = upper
+    if p.unit[level] == 0.0 and f.at[N_ACTIVE, level] == 0:
         # Free and harmless: the whole range is as good as any part of it.
-        for a in range(f.own[level] + 1):
-            f.step[level, a] = n - 1 if a == 0 else n
+        for a in range(f.at[OWN, level] + 1):
+            f.lists[STEP, level, a] = n - 1 if a == 0 else n
 
 
-@kernel
-def _open_set(p: _Local, f: _Frames, level: int, rows: Ints) -> None:
+@inner
+def _open_set(p: Local, f: Frames, level: int, rows: Ints) -> None:
+    values, sums, steps = f.lists[VALUE, level], f.lists[ROWS, level], f.lists[STEP, level]
     n = 0
-    for v in range(p.sizes[level]):
-        if rows[v] > 0 and v != p.centre[level]:
-            f.step[level, n] = v
+    for v in range(p.facts[SIZE, level]):
+        if rows[v] > 0 and v != p.facts[CENTRE, level]:
+            f.lists[STEP, level, n] = v
             n += 1
-    rarity = np.empty(n)
+    # Commonest first, ties by value.
     for i in range(n):
-        rarity[i] = -rows[f.step[level, i]]
-    commonest = _ranking(rarity)
+        v, place = steps[i], i
+        while place > 0 and rows[values[place - 1]] < rows[v]:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = v
     for i in range(n):
-        f.value[level, i] = f.step[level, commonest[i]]
-        f.rows[level, i + 1] = f.rows[level, i] + rows[f.value[level, i]]
-    f.n_value[level], f.own[level], f.width[level] = n, rows[p.centre[level]], -1
-    if p.unit[level] == 0.0 and f.n_active[level] == 0 and n > 0:
+        sums[i + 1] = sums[i] + rows[values[i]]
+    f.at[N_VALUE, level], f.at[OWN, level], f.at[WIDTH, level] = n, rows[p.facts[CENTRE, level]], -1
+    if p.unit[level] == 0.0 and f.at[N_ACTIVE, level] == 0 and n > 0:
         # As for intervals; the last choice of n - 1 values is followed by the choice of all.
-        f.width[level] = n - 1
+        f.at[WIDTH, level] = n - 1
         for i in range(n - 1):
-            f.step[level, i] = i + 1
+            f.lists[STEP, level, i] = i + 1
 
 
-@kernel
-def _cheapest_interval(p: _Local, f: _Frames, level: int) -> tuple[float, int]:
+@inner
+def _cheapest_interval(p: Local, f: Frames, level: int) -> tuple[float, int]:
     """Cost of the cheapest interval not tried yet, and the index of its lower end (-1 if none is left)."""
     best, lower = np.inf, -1
-    for a in range(f.own[level] + 1):
-        b = f.step[level, a]
-        if b < f.n_value[level]:
-            length = p.positions[level, f.value[level, b]] - p.positions[level, f.value[level, a]]
+    for a in range(f.at[OWN, level] + 1):
+        b = f.lists[STEP, level, a]
+        if b < f.at[N_VALUE, level]:
+            length = p.positions[level, f.lists[VALUE, level, b]] - p.positions[level, f.lists[VALUE, level, a]]
             if length < best:
                 best, lower = length, a
     return f.spent[level] + p.unit[level] * best if lower >= 0 else np.inf, lower
 
 
-@kernel
-def _set_cost(p: _Local, f: _Frames, level: int) -> float:
-    width = f.width[level]
-    if width > f.n_value[level]:
+@inner
+def _set_cost(p: Local, f: Frames, level: int) -> float:
+    width = f.at[WIDTH, level]
+    if width > f.at[N_VALUE, level]:
         return np.inf
     cost: float = f.spent[level] + (p.unit[level] * (width + 1) if width > 0 else 0.0)
     return cost
 
 
-@kernel
-def _advance_set(f: _Frames, level: int, k: int) -> None:
+@inner
+def _advance_set(f: Frames, level: int, k: int) -> None:
     """Next choice of values with k rows: by size, then in the order of `value`; too wide a width if none is left."""
-    step, rows, n, width = f.step[level], f.rows[level], f.n_value[level], f.width[level]
-    kept = f.own[level]
+    step, rows, n, width = f.lists[STEP, level], f.lists[ROWS, level], f.at[N_VALUE, level], f.at[WIDTH, level]
+    kept = f.at[OWN, level]
     for i in range(width):
         kept += rows[step[i] + 1] - rows[step[i]]
     for i in range(width - 1, -1, -1):
@@ -180,47 +161,47 @@ def _advance_set(f: _Frames, level: int, k: int) -> None:
                 step[x] = first + x - i
             return
     for wider in range(width + 1, n + 1):
-        if f.own[level] + rows[wider] >= k:
+        if f.at[OWN, level] + rows[wider] >= k:
             for x in range(wider):
                 step[x] = x
-            f.width[level] = wider
+            f.at[WIDTH, level] = wider
             return
-    f.width[level] = n + 1
+    f.at[WIDTH, level] = n + 1
 
 
-@kernel
-def _take(p: _Local, f: _Frames, level: int, k: int, limit: float) -> float:
+@inner
+def _take(p: Local, f: Frames, level: int, k: int, limit: float) -> float:
     """Move to the next choice at this level; its cost so far, or inf if no choice below `limit` is left."""
-    if p.interval[level]:
+    if p.facts[INTERVAL, level]:
         cost, lower = _cheapest_interval(p, f, level)
         if cost < limit:
-            f.low[level] = f.value[level, lower]
-            f.high[level] = f.value[level, f.step[level, lower]]
-            f.step[level, lower] += 1
+            f.at[LOW, level] = f.lists[VALUE, level, lower]
+            f.at[HIGH, level] = f.lists[VALUE, level, f.lists[STEP, level, lower]]
+            f.lists[STEP, level, lower] += 1
             return cost
         return np.inf
     _advance_set(f, level, k)
     cost = _set_cost(p, f, level)
     if cost < limit:
-        for v in range(p.sizes[level]):
+        for v in range(p.facts[SIZE, level]):
             f.chosen[level, v] = False
-        f.chosen[level, p.centre[level]] = True
-        for i in range(f.width[level]):
-            f.chosen[level, f.value[level, f.step[level, i]]] = True
+        f.chosen[level, p.facts[CENTRE, level]] = True
+        for i in range(f.at[WIDTH, level]):
+            f.chosen[level, f.lists[VALUE, level, f.lists[STEP, level, i]]] = True
         return cost
     return np.inf
 
 
-@kernel
-def _descend(p: _Local, f: _Frames, level: int, cost: float, k: int, limit: float, seen: Bools) -> bool:
+@inner
+def _descend(p: Local, f: Frames, level: int, cost: float, k: int, limit: float, seen: Bools) -> bool:
     """Fill the next level for the choice made at this one; False if it cannot lead to a region below `limit`."""
-    low, high, is_interval = f.low[level], f.high[level], p.interval[level]
+    low, high, is_interval = f.at[LOW, level], f.at[HIGH, level], p.facts[INTERVAL, level]
     chosen, codes, rest = f.chosen[level], p.codes[level], p.rest[level + 1]
     source, target = f.tuples[level], f.tuples[level + 1]
-    for v in range(p.sizes[level]):
+    for v in range(p.facts[SIZE, level]):
         seen[v] = False
     kept, rows, room = 0, 0, limit - cost
-    for x in range(f.n_tuples[level]):
+    for x in range(f.at[N_TUPLES, level]):
         t = source[x]
         v = codes[t]
         if ((low <= v <= high) if is_interval else chosen[v]) and rest[t] < room:
@@ -231,16 +212,16 @@ def _descend(p: _Local, f: _Frames, level: int, cost: float, k: int, limit: floa
     if rows < k:
         return False
     # A choice wider than the tuples it keeps costs no less than a narrower one, which is tried as well.
-    seen[p.centre[level]] = True
+    seen[p.facts[CENTRE, level]] = True
     if is_interval:
         if not (seen[low] and seen[high]):
             return False
     else:
-        for i in range(f.width[level]):
-            if not seen[f.value[level, f.step[level, i]]]:
+        for i in range(f.at[WIDTH, level]):
+            if not seen[f.lists[VALUE, level, f.lists[STEP, level, i]]]:
                 return False
     active = 0
-    for x in range(f.n_active[level]):
+    for x in range(f.at[N_ACTIVE, level]):
         c = f.active[level, x]
         v = p.forbidden[c, level]
         if (low <= v <= high) if is_interval else chosen[v]:
@@ -248,17 +229,17 @@ def _descend(p: _Local, f: _Frames, level: int, cost: float, k: int, limit: floa
                 return False
             f.active[level + 1, active] = c
             active += 1
-    f.n_tuples[level + 1], f.n_active[level + 1], f.spent[level + 1] = kept, active, cost
+    f.at[N_TUPLES, level + 1], f.at[N_ACTIVE, level + 1], f.spent[level + 1] = kept, active, cost
     return True
 
 
-@kernel
-def _close_interval(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
+@inner
+def _close_interval(p: Local, f: Frames, k: int, limit: float, rows: Ints) -> float:
     """Cheapest interval of the last level, if below `limit`: two pointers around the centre."""
-    level = p.order.shape[0] - 1
-    centre, places = p.centre[level], p.positions[level]
-    least, most = 0, p.sizes[level] - 1
-    for x in range(f.n_active[level]):
+    level = p.facts.shape[1] - 1
+    centre, places = p.facts[CENTRE, level], p.positions[level]
+    least, most = 0, p.facts[SIZE, level] - 1
+    for x in range(f.at[N_ACTIVE, level]):
         v = p.forbidden[f.active[level, x], level]
         if v < centre:
             least = max(least, v + 1)
@@ -275,28 +256,28 @@ def _close_interval(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> 
             high -= 1
         cost = spent + unit * (places[high] - places[low])
         if inside >= k and cost < best:
-            best, f.low[level], f.high[level] = cost, low, high
+            best, f.at[LOW, level], f.at[HIGH, level] = cost, low, high
         low -= 1
         if low < least or spent + unit * (places[centre] - places[low]) >= best:
             return best if best < limit else np.inf
         inside += rows[low]
 
 
-@kernel
-def _close_set(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
+@inner
+def _close_set(p: Local, f: Frames, k: int, limit: float, rows: Ints) -> float:
     """Smallest value set of the last level, if below `limit`: the commonest values first."""
-    level = p.order.shape[0] - 1
+    level = p.facts.shape[1] - 1
     chosen = f.chosen[level]
-    for v in range(p.sizes[level]):
+    for v in range(p.facts[SIZE, level]):
         chosen[v] = False
-    chosen[p.centre[level]] = True
-    inside, values, cost = rows[p.centre[level]], 1, f.spent[level]
-    rows[p.centre[level]] = 0
-    for x in range(f.n_active[level]):
+    chosen[p.facts[CENTRE, level]] = True
+    inside, values, cost = rows[p.facts[CENTRE, level]], 1, f.spent[level]
+    rows[p.facts[CENTRE, level]] = 0
+    for x in range(f.at[N_ACTIVE, level]):
         rows[p.forbidden[f.active[level, x], level]] = 0
     while inside < k and cost < limit:
         v = 0
-        for w in range(1, p.sizes[level]):
+        for w in range(1, p.facts[SIZE, level]):
             if rows[w] > rows[v]:
                 v = w
         if rows[v] == 0:
@@ -309,63 +290,83 @@ def _close_set(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float
     return cost if cost < limit else np.inf
 
 
-@kernel
-def _close(p: _Local, f: _Frames, k: int, limit: float, rows: Ints) -> float:
-    if p.interval[p.order.shape[0] - 1]:
+@inner
+def _close(p: Local, f: Frames, k: int, limit: float, rows: Ints) -> float:
+    if p.facts[INTERVAL, p.facts.shape[1] - 1]:
         return _close_interval(p, f, k, limit, rows)
     return _close_set(p, f, k, limit, rows)
 
 
 @kernel
-def _open_bound(p: _Local, f: _Frames, level: int, k: int) -> float:
-    """Lower bound over all choices not tried yet, at this level and those above."""
-    bound = np.inf
-    for i in range(level + 1):
-        cost = _cheapest_interval(p, f, i)[0] if p.interval[i] else _set_cost(p, f, i)
-        tuples = f.tuples[i, : f.n_tuples[i]]
-        counts = p.counts[tuples]
-        here = f.spent[i] + _kth_distance(p.rest[i][tuples], counts, k)
-        bound = min(bound, max(here, cost + _kth_distance(p.rest[i + 1][tuples], counts, k)))
-    return bound
+def _search(
+    p: Local, f: Frames, low: Ints, high: Ints, chosen: Bools, k: int, upper: float, node_budget: int
+) -> tuple[float, int, int]:
+    """Cheapest region below `upper`, left in `low`, `high` and `chosen`: its cost (inf: none found) and nodes spent.
 
-
-@kernel
-def _search(p: _Local, k: int, upper: float, node_budget: int) -> tuple[float, Ints, Ints, Bools, int, float]:
-    """Cheapest region below `upper` (cost inf: none found), nodes spent, lower bound on what was not tried."""
-    f = _first_frame(p)
-    last = p.order.shape[0] - 1
-    low, high, chosen = f.low.copy(), f.high.copy(), f.chosen.copy()
-    rows, seen = np.zeros(p.names.shape[1], np.int64), np.zeros(p.names.shape[1], np.bool_)
+    The third number is the level at which the budget was spent, -1 if all was tried.
+    """
+    facts, at = p.facts, f.at
+    last, values = facts.shape[1] - 1, p.names.shape[1]
+    rows, seen = np.zeros(values, np.int64), np.zeros(values, np.bool_)
     found, limit = np.inf, upper - TOLERANCE
     # numba would compile the helpers twice for a literal 0.
     level, nodes, entering = int(np.int64(0)), 0, True
     while level >= 0:
         if entering:
             entering = False
-            nodes += 1 + (f.n_tuples[level] + p.sizes[level]) // VISITS_PER_NODE
+            nodes += 1 + (at[N_TUPLES, level] + facts[SIZE, level]) // VISITS_PER_NODE
             _histogram(p, f, level, rows)
             if level == last:
                 cost = _close(p, f, k, limit, rows)
                 if cost < limit:
                     found, limit = cost, cost - TOLERANCE
-                    low, high, chosen = f.low.copy(), f.high.copy(), f.chosen.copy()
+                    for i in range(last + 1):
+                        low[i], high[i] = at[LOW, i], at[HIGH, i]
+                        for v in range(values):
+                            chosen[i, v] = f.chosen[i, v]
                 level -= 1
                 continue
-            if p.interval[level]:
+            if facts[INTERVAL, level]:
                 _open_interval(p, f, level, k, rows)
             else:
                 _open_set(p, f, level, rows)
         if nodes >= node_budget:
-            return found, low, high, chosen, nodes, _open_bound(p, f, level, k)
+            return found, nodes, level
         cost = _take(p, f, level, k, limit)
         if cost < limit:
-            nodes += 1 + (f.n_tuples[level] + p.sizes[level]) // VISITS_PER_NODE
+            nodes += 1 + (at[N_TUPLES, level] + facts[SIZE, level]) // VISITS_PER_NODE
             if _descend(p, f, level, cost, k, limit, seen):
                 level += 1
                 entering = True
         else:
             level -= 1
-    return found, low, high, chosen, nodes, np.inf
+    return found, nodes, -1
+
+
+def _open_bound(p: Local, f: Frames, level: int, k: int) -> float:
+    """Lower bound over all choices not tried yet, at this level and those above."""
+    bound = np.inf
+    for i in range(level + 1):
+        cost = f.spent[i] + _cheapest_left(p, f, i)
+        tuples = f.tuples[i, : f.at[N_TUPLES, i]]
+        counts = p.counts[tuples]
+        here = f.spent[i] + kth_distance(p.rest[i][tuples], counts, k)
+        bound = min(bound, max(here, cost + kth_distance(p.rest[i + 1][tuples], counts, k)))
+    return float(bound)
+
+
+def _cheapest_left(p: Local, f: Frames, level: int) -> float:
+    """What the cheapest choice costs that was not tried yet at a level; inf if none is left."""
+    n, width, unit = f.at[N_VALUE, level], int(f.at[WIDTH, level]), float(p.unit[level])
+    if not p.facts[INTERVAL, level]:
+        return np.inf if width > n else unit * (width + 1) if width > 0 else 0.0
+    lower = np.arange(f.at[OWN, level] + 1)
+    upper = f.lists[STEP, level, lower]
+    lower, upper = lower[upper < n], upper[upper < n]
+    if not len(lower):
+        return np.inf
+    place = p.positions[level][f.lists[VALUE, level]]
+    return float(unit * (place[upper] - place[lower]).min())
 
 
 # Limits of successive searches, between the first lower and upper bound. Below a low limit a search is quick; a region
@@ -373,48 +374,13 @@ def _search(p: _Local, k: int, upper: float, node_budget: int) -> tuple[float, I
 LIMIT_SHARES = (0.25, 0.5, 1.0)
 
 
-@kernel
-def _incumbent(
-    tuples: Codes,
-    counts: Ints,
-    distance: Floats,
-    interval: Bools,
-    positions: Floats,
-    unit: Floats,
-    centre: Ints,
-    k: int,
-    forbidden: Ints,
-    costs: Floats,
-) -> tuple[bool, Ints, Ints, Bools]:
-    """A first region, from the nearest tuples; False if the greedy search finds none."""
-    longest = 0.0
-    for j in range(costs.shape[0]):
-        longest += costs[j].max()
-    low, high, member = _point_region(centre, positions.shape[1])
-    tried = 0
-    for atleast in (GREEDY_TUPLES, GREEDY_TUPLES_WIDE):
-        near = _nearest(distance, counts, longest, atleast, k)
-        if near.shape[0] == tried:
-            break
-        tried = near.shape[0]
-        feasible, low, high, member = _greedy(
-            tuples[near], counts[near], interval, positions, unit, centre, k, forbidden, costs
-        )
-        if feasible:
-            return True, low, high, member
-    return False, low, high, member
-
-
-@kernel
 def _largest_cost(interval: Bools, sizes: Ints, positions: Floats, unit: Floats) -> float:
     cost = 0.0
-    for j in range(interval.shape[0]):
-        last = sizes[j] - 1
-        cost += unit[j] * (positions[j, last] - positions[j, 0] if interval[j] else sizes[j])
+    for j, last in enumerate((sizes - 1).tolist()):
+        cost += float(unit[j] * (positions[j, last] - positions[j, 0] if interval[j] else sizes[j]))
     return cost
 
 
-@kernel
 def smallest_region(
     tuples: Codes,
     counts: Ints,
@@ -435,24 +401,23 @@ def smallest_region(
     tried for one attribute, and at most VISITS_PER_NODE tuples looked at; the budget is checked between choices.
     """
     values = positions.shape[1]
-    low, high, member = _point_region(centre, values)
-    if counts.sum() < k or _widening_forbidden(centre.astype(np.int32), interval, low, high, member, forbidden):
+    low, high, member = point_region(centre, values)
+    if counts.sum() < k or (forbidden == centre).all(axis=1).any():
         return np.inf, low, high, member, 0, np.inf
-    own = _own_tuple(tuples, centre)
+    own = find_own(tuples, centre)
     if k <= 0 or (own >= 0 and counts[own] >= k):
         return 0.0, low, high, member, 0, 0.0
-    costs = _step_costs(interval, sizes, positions, unit, centre)
-    distance = _distances(tuples, costs)
-    feasible, first_low, first_high, first_member = _incumbent(
-        tuples, counts, distance, interval, positions, unit, centre, k, forbidden, costs
-    )
-    upper, stop = np.inf, _largest_cost(interval, sizes, positions, unit)
-    if feasible:
-        low, high, member = first_low, first_high, first_member
+    costs = step_costs(interval, sizes, positions, unit, centre)
+    distance = sum_costs(tuples, costs)
+    first = first_region(tuples, counts, distance, interval, positions, unit, centre, k, forbidden, costs)
+    feasible, upper, stop = False, np.inf, _largest_cost(interval, sizes, positions, unit)
+    if first is not None:
+        feasible = True
+        low, high, member = first
         upper = stop = region_cost(interval, sizes, positions, unit, low, high, member)
-    reach = _reachable(tuples, distance, upper - TOLERANCE, interval, centre, values, forbidden)
+    reach = find_reachable(tuples, distance, upper - TOLERANCE, interval, centre, values, forbidden)
     reach_distance, reach_counts = distance[reach], counts[reach]
-    start = _kth_distance(reach_distance, reach_counts, k)
+    start = kth_distance(reach_distance, reach_counts, k)
     nodes, bound, cut_short = 0, min(start, upper), False
     for share in LIMIT_SHARES:
         if bound >= upper - TOLERANCE:
@@ -464,23 +429,26 @@ def smallest_region(
         near = reach_distance < limit - TOLERANCE
         open_bound = np.inf
         if reach_counts[near].sum() >= k:
-            p = _localise(tuples, counts, reach[near], interval, sizes, positions, unit, centre, forbidden)
+            p = localise(tuples, counts, reach[near], interval, sizes, positions, unit, centre, forbidden)
+            f = _first_frame(p)
+            near_low, near_high, chosen = p.facts[CENTRE].copy(), p.facts[CENTRE].copy(), np.zeros_like(f.chosen)
             budget = node_budget - nodes if final else (node_budget - nodes) // 2
-            found, near_low, near_high, chosen, used, open_bound = _search(p, k, limit, budget)
+            found, used, level = _search(p, f, near_low, near_high, chosen, k, limit, budget)
             nodes += used
+            if level >= 0:
+                open_bound = _open_bound(p, f, level, k)
             if found < np.inf:
                 feasible, upper = True, found
-                low, high, member = _delocalise(p, near_low, near_high, chosen, interval, centre, values)
+                low, high, member = delocalise(p, near_low, near_high, chosen, centre, values)
         cut_short = open_bound < np.inf
         bound = max(bound, min(open_bound, limit, upper))
     if not feasible:
         return np.inf, low, high, member, nodes, bound
-    _fill_intervals(interval, low, high, member)
+    fill_intervals(interval, low, high, member)
     cost = region_cost(interval, sizes, positions, unit, low, high, member)
     return cost, low, high, member, nodes, cost if bound >= upper - TOLERANCE else min(bound, cost)
 
 
-@kernel
 def smallest_regions(
     tuples: Codes,
     counts: Ints,

@@ -12,11 +12,10 @@ from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix
 from countervail.core.rng import generator
 from countervail.protect.cfk.region_search import RegionSearch, Solved
 from countervail.protect.cfk.regions import (
-    _fill_intervals,
-    _inside,
-    _point_region,
-    _widen,
     count_inside,
+    fill_intervals,
+    inside,
+    point_region,
     region_cost,
 )
 from countervail.protect.cfk.space import Boxes, Space
@@ -246,7 +245,6 @@ def _pick(
     return -1
 
 
-@kernel
 def grasp_construct(
     tuples: Codes,
     counts: Ints,
@@ -265,13 +263,33 @@ def grasp_construct(
     attribute; `draws`: uniform numbers in [0, 1), one per step; max(k, 1) are always enough, fewer are used in turn.
     Ties go by table order. If no row of the desired class is left outside, any row is taken. Needs alpha >= 1.
     """
-    low, high, member = _point_region(centre, positions.shape[1])
-    width = np.ones(centre.shape[0], np.int64)
+    low, high, member = point_region(centre, positions.shape[1])
+    _widen_to_k(tuples, counts, eligible_counts, interval, positions, scale, k, alpha, draws, low, high, member)
+    fill_intervals(interval, low, high, member)
+    return low, high, member
+
+
+@kernel
+def _widen_to_k(
+    tuples: Codes,
+    counts: Ints,
+    eligible_counts: Ints,
+    interval: Bools,
+    positions: Floats,
+    scale: Floats,
+    k: int,
+    alpha: int,
+    draws: Floats,
+    low: Ints,
+    high: Ints,
+    member: Bools,
+) -> None:
+    """Widen a region in place."""
     outside = np.ones(tuples.shape[0], np.bool_)
     rows, step = 0, 0
     while True:
         for t in range(tuples.shape[0]):
-            if outside[t] and _inside(tuples[t], interval, low, high, member):
+            if outside[t] and inside(tuples[t], interval, low, high, member):
                 outside[t] = False
                 rows += counts[t]
         if rows >= k:
@@ -283,6 +301,9 @@ def grasp_construct(
             chosen = _pick(tuples, counts, outside, interval, positions, scale, low, high, member, alpha, draw)
         if chosen < 0:
             break
-        _widen(tuples[chosen], interval, low, high, member, width)
-    _fill_intervals(interval, low, high, member)
-    return low, high, member
+        for j in range(tuples.shape[1]):
+            v = np.int64(tuples[chosen, j])
+            if interval[j]:
+                low[j], high[j] = min(low[j], v), max(high[j], v)
+            else:
+                member[j, v] = True

@@ -21,14 +21,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from countervail.core._kernels import kernel
+from countervail.core._kernels import inner, kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints
 
 TOLERANCE = 1e-12
 
 
-@kernel
-def _inside(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools) -> bool:
+@inner
+def inside(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools) -> bool:
     for j in range(cell.shape[0]):
         v = cell[j]
         if interval[j]:
@@ -44,7 +44,7 @@ def count_inside(tuples: Codes, counts: Ints, interval: Bools, low: Ints, high: 
     """Number of training rows inside one region."""
     rows = 0
     for t in range(tuples.shape[0]):
-        if _inside(tuples[t], interval, low, high, member):
+        if inside(tuples[t], interval, low, high, member):
             rows += counts[t]
     return rows
 
@@ -67,36 +67,21 @@ def region_cost(
     return cost
 
 
-@kernel
-def _point_region(centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
-    member = np.zeros((centre.shape[0], values), np.bool_)
-    for j in range(centre.shape[0]):
-        member[j, centre[j]] = True
+def point_region(centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
+    """The region of the centre alone."""
+    member = np.zeros((len(centre), values), np.bool_)
+    member[np.arange(len(centre)), centre] = True
     return centre.copy(), centre.copy(), member
 
 
-@kernel
-def _widen(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, width: Ints) -> None:
-    for j in range(cell.shape[0]):
-        v = np.int64(cell[j])
-        if interval[j]:
-            low[j] = min(low[j], v)
-            high[j] = max(high[j], v)
-        elif not member[j, v]:
-            member[j, v] = True
-            width[j] += 1
+def fill_intervals(interval: Bools, low: Ints, high: Ints, member: Bools) -> None:
+    """Mark the codes of intervals, in place."""
+    code = np.arange(member.shape[1])
+    member |= interval[:, None] & (low[:, None] <= code) & (code <= high[:, None])
 
 
-@kernel
-def _fill_intervals(interval: Bools, low: Ints, high: Ints, member: Bools) -> None:
-    for j in range(interval.shape[0]):
-        if interval[j]:
-            for v in range(low[j], high[j] + 1):
-                member[j, v] = True
-
-
-@kernel
-def _widening_forbidden(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, forbidden: Ints) -> bool:
+@inner
+def widening_forbidden(cell: Codes, interval: Bools, low: Ints, high: Ints, member: Bools, forbidden: Ints) -> bool:
     """Whether the region widened to hold `cell` contains a forbidden cell."""
     for f in range(forbidden.shape[0]):
         contained = True

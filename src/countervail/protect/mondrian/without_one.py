@@ -19,7 +19,7 @@ from countervail.core.table import Table
 from countervail.protect._classes import Classes
 from countervail.protect.mondrian.basic_cuts import first_ranges
 from countervail.protect.mondrian.columns import ORDERED, Attributes, Quasi, deduplicate, describe, encode, parts_of
-from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Requirements, fits
+from countervail.protect.mondrian.constraints import FITS, CutConstraints, Ints, Requirements, first_broken
 from countervail.protect.mondrian.cuts import make_buckets, make_ints, make_longs, make_secrets
 from countervail.protect.mondrian.grow import count_codes, make_facts, make_trees
 from countervail.protect.mondrian.without_one_kernels import Basic, Kinds, Task, add_leaves, explore, make_leaves
@@ -51,14 +51,12 @@ class WithoutEach:
     def survives(self) -> bool:
         """Whether every part of the table keeps its promise as one class, whoever is missing."""
         n_secret = len(self.rules.share)
-        work, flow = np.zeros(n_secret, np.int64), np.zeros(n_secret)
         for p in range(int(self.part.max()) + 1):
             inside = self.secret[self.part == p] if n_secret > 1 else np.zeros((self.part == p).sum(), np.int32)
             classes = np.bincount(inside, minlength=n_secret)
             for s in np.flatnonzero(classes):
-                less = classes.copy()
-                less[s] -= 1
-                if fits(less, len(inside) - 1, self.rules, work, flow) != FITS:
+                less = classes - (np.arange(n_secret) == s)
+                if first_broken(np.arange(n_secret, dtype=np.int32), less, self.rules) != FITS:
                     return False
         return True
 

@@ -392,7 +392,7 @@ def _compare(
         n_all += n_pairs[j]
     if n_all > n_asked:
         return 1
-    n, number = 1, np.full(q, -1, np.int64)
+    n, number = int(np.int64(1)), np.full(q, -1, np.int64)
     unsure, losses, whole = np.zeros(m, np.bool_), np.zeros((q, 2)), np.zeros(q)
     held, anything = np.zeros((2, widest), np.int64), np.empty(q, np.bool_)
     for j in range(q):
@@ -434,7 +434,7 @@ def _compare(
             _extents(rows, cuts[n, first:], all_codes, all_counts, task, held, unsure, losses[j])
             for r in range(m):
                 whole[j] += all_counts[rows[r]] * losses[j, cuts[n, first + r]]
-            number[j] = _settle(cuts, n, first, np.int64(-first))
+            number[j] = _settle(cuts, n, first, -first)
             n = max(n, number[j] + 1)
     if basic is None and not gain:
         _extents(rows, np.zeros(m, np.int32), all_codes, all_counts, task, held, unsure, losses[0])
@@ -473,7 +473,7 @@ def _ask(
     """
     k, counts = task.k, kinds.counts
     m, q, width = rows.shape[0], kinds.codes.shape[1], low.shape[0]
-    first, total, n = 2 + 4 * width, 0, 0
+    first, total, n = 2 + 4 * width, 0, int(np.int64(0))
     cuts = np.ones((q + 3, first + m), np.int32)
     tried = np.ones(q, np.bool_)
     for r in range(m):
