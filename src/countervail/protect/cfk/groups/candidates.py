@@ -265,7 +265,7 @@ class Candidates:
         for i, c in enumerate(kept):
             g = int(self.group[c])
             if g not in cache:
-                cells, drawn = _combinations([s.options(g, d) for s, d in zip(self.shapes, distinct)], budget)
+                cells, drawn = combine([s.options(g, d) for s, d in zip(self.shapes, distinct)], budget)
                 cache = {g: (cells[:, at], drawn)}
             batch.append((i, *cache[g]))
             rows += len(cache[g][0])
@@ -284,7 +284,8 @@ def _region_gap(columns: list[SpanShape | SetShape], blur: Floats, queries: Matr
     return total
 
 
-def _combinations(options: list[Floats], budget: int) -> tuple[Matrix, bool]:
+def combine(options: list[Floats], budget: int) -> tuple[Matrix, bool]:
+    """Every combination of the options, or a fixed sample (and True) where there are more than the budget."""
     size = float(np.prod([float(len(o)) for o in options]))
     if size <= budget:
         grid = np.meshgrid(*options, indexing="ij")

@@ -9,7 +9,7 @@ import numpy as np
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.core.encode import Encoder
-from countervail.protect.cfk.groups.candidates import _combinations
+from countervail.protect.cfk.groups.candidates import combine
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
 from countervail.protect.cfk.moves.offers import Offers
@@ -65,7 +65,7 @@ class Moves:
         g = int(self.offers.group[self.candidate[query, place]])
         options = [c.options[c.number[g]] for c in wide]
         one = len(options) == 1 and len(options[0]) <= budget
-        combined, drawn = (options[0][:, None], False) if one else _combinations(options, budget)
+        combined, drawn = (options[0][:, None], False) if one else combine(options, budget)
         out = np.repeat(row[None], len(combined), axis=0)
         out[:, [c.column for c in wide]] = combined
         return out, drawn
