@@ -2,7 +2,7 @@
 
 Run by the Python of their environment: `_recourse_worker.py FOLDER METHOD`. FOLDER holds train.pkl, asked.pkl (columns
 as plain lists), the pickled model and about.json; answers are written beside them as METHOD.json, one entry for each
-person: CPU seconds, and the row found.
+person until `patience` seconds have passed: CPU seconds, and the row found.
 """
 
 from __future__ import annotations
@@ -138,7 +138,11 @@ def main() -> None:
         model = Numbered(pickle.loads((given.folder / "model.pkl").read_bytes()))
         name, _, way = given.method.partition("_")
         answers = nicex(train, asked, model, labels) if name == "nicex" else dice(train, asked, model, about, way)
-        said = [{"seconds": seconds, "row": row} for seconds, row in answers]
+        said: list[dict[str, Any]] = []
+        for seconds, row in answers:
+            said.append({"seconds": seconds, "row": row})
+            if sum(one["seconds"] for one in said) > about["patience"]:
+                break
         scores = model.predict_proba(asked)[:, about["desired"]].tolist()
     told = json.dumps({"answers": said, "scores": scores, "versions": versions()}, default=lambda v: v.item())
     (given.folder / f"{given.method}.json").write_text(told, encoding="utf-8")
