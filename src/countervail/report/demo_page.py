@@ -83,7 +83,7 @@ class DemoSummary:
             f"But k must hold against someone who knows our code. The smallest region around a record gives its owner "
             f"away: rerunning the search leaves one person for {alone:.0%} of such explanations. With groups that are "
             f"settled beforehand, our default, at least {q.fewest_left} are left.",
-            f"The price: the facts are blurred by {q.ncp.value:.1%} of their range (NCP [{q.ncp.low:.1%}, "
+            f"The price: the facts are blurred by {q.ncp.value:.1%} of their range (NCP [{q.ncp.low:z.1%}, "
             f"{q.ncp.high:.1%}]); {q.pureness.value:.0%} of the combinations they stand for keep the decision.",
         )
 
@@ -197,7 +197,7 @@ def _telling(plain: Explanations, private: Explanations) -> int:
 
 
 def _share(x: Estimate) -> str:
-    return f"{x.value:.1%} [{x.low:.1%}, {x.high:.1%}]"
+    return f"{x.value:.1%} [{x.low:z.1%}, {x.high:.1%}]"
 
 
 def _figure(x: Estimate) -> str:
