@@ -6,12 +6,8 @@ import pytest
 
 import countervail as cv
 from countervail.protect._classes import ClassProtector
-from countervail.protect.cfk.groups import grouping
 
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    monkeypatch.setattr(grouping, "_WORK", 1)
+pytestmark = pytest.mark.usefixtures("quick_groups")
 
 
 @pytest.fixture

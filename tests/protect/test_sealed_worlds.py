@@ -13,18 +13,13 @@ import pytest
 
 import countervail as cv
 from countervail.core.sealed import SealedTable, canonical_table
-from countervail.protect.cfk.groups import grouping
+
+pytestmark = pytest.mark.usefixtures("quick_groups")
 
 pl = pytest.importorskip("polars")
 
 QUASI = ["age", "city"]
 PRIVATE = ["pay", "ill", "since", "ok"]
-
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    """Little rebuilding: what holds of the groups holds however well they are formed."""
-    monkeypatch.setattr(grouping, "_WORK", 1)
 
 
 def people(seed, n=18):

@@ -12,17 +12,13 @@ import countervail as cv
 from countervail.core.encode import Encoder
 from countervail.core.errors import SchemaError
 from countervail.core.sealed import canonical_table
-from countervail.protect.cfk.groups import grouping
 from countervail.protect.cfk.groups.grouping import boxes_of
 from countervail.protect.cfk.space import Space
 
+pytestmark = pytest.mark.usefixtures("quick_groups")
+
 QUASI = ["age", "city"]
 REWARDS = ["sparsity", "proximity", "plausibility", "none"]
-
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    monkeypatch.setattr(grouping, "_WORK", 1)
 
 
 def people(seed, n=30):

@@ -49,12 +49,6 @@ def permuted(table, group, seed):
     return cv.Table(frame.astype(table.frame.dtypes.to_dict()), table.schema)
 
 
-@pytest.fixture
-def quick_groups(monkeypatch):
-    """Little rebuilding: what holds of the groups holds however well they are formed."""
-    monkeypatch.setattr(grouping, "_WORK", 1)
-
-
 def test_answers_do_not_change_when_private_vectors_are_permuted_within_groups(quick_groups, seeds):
     """Random tables, each with 30 queries: the invariance behind KAnonymity(k, against="algorithm")."""
     answered, tables = 0, seeds(30, 2_000)

@@ -10,8 +10,9 @@ from moves_twin import LEVELS, Twin, labels, people, permuted, scores
 import countervail as cv
 from countervail.core.cells import fits
 from countervail.core.words.notes import say_note
-from countervail.protect.cfk.groups import grouping
 from countervail.protect.cfk.moves.relax import NOTHING_HELPS
+
+pytestmark = pytest.mark.usefixtures("quick_groups")
 
 REWARDS = ("sparsity", "proximity", "plausibility")
 LIMITS = {
@@ -28,12 +29,6 @@ LIMITS = {
         "forbidden": {"ill": [("no", "maybe")]},
     },
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    """Little rebuilding: what holds of the groups holds however well they are formed."""
-    monkeypatch.setattr(grouping, "_WORK", 1)
 
 
 def values_of(cell, name, table):

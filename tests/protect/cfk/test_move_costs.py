@@ -5,13 +5,8 @@ import pytest
 from moves_twin import labels, people, permuted, scores
 
 import countervail as cv
-from countervail.protect.cfk.groups import grouping
 
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    """Little rebuilding: what holds of the groups holds however well they are formed."""
-    monkeypatch.setattr(grouping, "_WORK", 1)
+pytestmark = pytest.mark.usefixtures("quick_groups")
 
 
 @pytest.mark.parametrize("model", [labels, scores])

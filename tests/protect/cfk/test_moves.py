@@ -10,19 +10,13 @@ from moves_twin import WEIGHTS, Twin, labels, people, permuted, scores
 
 import countervail as cv
 from countervail.attack.base import UNSAID, _equal
-from countervail.protect.cfk.groups import group_search, grouping
+from countervail.protect.cfk.groups import group_search
 from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.moves import askers, kernels
 from countervail.testing import small_model, small_table
 
 REWARDS = ("sparsity", "proximity", "plausibility")
 MODELS = {"labels": labels, "scores": scores}
-
-
-@pytest.fixture
-def quick_groups(monkeypatch):
-    """Little rebuilding: what holds of the groups holds however well they are formed."""
-    monkeypatch.setattr(grouping, "_WORK", 1)
 
 
 def differing(seeds, **settings):

@@ -9,8 +9,9 @@ import pytest
 import countervail as cv
 from countervail.core.encode import Encoder
 from countervail.model.decision import Decision
-from countervail.protect.cfk.groups import grouping
 from countervail.protect.cfk.moves.sets import AskedModel
+
+pytestmark = pytest.mark.usefixtures("quick_groups")
 
 LIMITS = {
     "immutable": ["city"],
@@ -18,11 +19,6 @@ LIMITS = {
     "ranges": {"debt": (0, 2)},
     "max_changes": 1,
 }
-
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    monkeypatch.setattr(grouping, "_WORK", 1)
 
 
 def people(seed, n=30):

@@ -9,18 +9,13 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.protect.cfk.groups import grouping
 from countervail.protect.cfk.groups.roster import Roster
 from countervail.testing import small_model, small_table
 
+pytestmark = pytest.mark.usefixtures("quick_groups")
+
 ROWS = small_table(8, seed=5).features
 LEVELS = ["low", "mid", "high"]
-
-
-@pytest.fixture(autouse=True)
-def quick_groups(monkeypatch):
-    """Little rebuilding: what holds of the groups holds however well they are formed."""
-    monkeypatch.setattr(grouping, "_WORK", 1)
 
 
 def people(seed, n=40, start=0):
