@@ -128,6 +128,12 @@ def climb(code: int, first: int, level: int, tree: Whole, ancestors: Ints) -> tu
 
 
 @inner
+def values_below(first: int, level: int, tree: Whole, ancestors: Ints, leaves: Floats) -> float:
+    """Number of values below the ancestor that a group is called by; 0 for a single value."""
+    return float(leaves[tree, ancestors[tree, first, level], level]) if level > 0 else 0.0
+
+
+@inner
 def tree_halves(codes: Ints, mask: Ints, tree: int, ancestors: Ints, leaves: Floats) -> tuple[float, float]:
     """Number of values below the lowest common ancestors of both halves; 0 for a single value."""
     left_first, right_first, left_level, right_level = -1, -1, 0, 0
@@ -136,12 +142,8 @@ def tree_halves(codes: Ints, mask: Ints, tree: int, ancestors: Ints, leaves: Flo
             left_first, left_level = climb(codes[r], left_first, left_level, tree, ancestors)
         else:
             right_first, right_level = climb(codes[r], right_first, right_level, tree, ancestors)
-    left, right = 0.0, 0.0
-    if left_level > 0:
-        left = leaves[tree, ancestors[tree, left_first, left_level], left_level]
-    if right_level > 0:
-        right = leaves[tree, ancestors[tree, right_first, right_level], right_level]
-    return left, right
+    left = values_below(left_first, left_level, tree, ancestors, leaves)
+    return left, values_below(right_first, right_level, tree, ancestors, leaves)
 
 
 @inner

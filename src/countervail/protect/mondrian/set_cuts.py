@@ -25,7 +25,7 @@ from countervail.protect.mondrian.cuts import (
     nearest_half,
     present,
 )
-from countervail.protect.mondrian.loss import climb
+from countervail.protect.mondrian.loss import climb, values_below
 
 
 @inner
@@ -114,12 +114,8 @@ def group_sizes(n_values: int, tree: Whole, ints: Ints, trees: Trees) -> tuple[f
             left_first, left_level = climb(v, left_first, left_level, tree, ancestors)
         else:
             right_first, right_level = climb(v, right_first, right_level, tree, ancestors)
-    left, right = 0.0, 0.0
-    if left_level > 0:
-        left = leaves[tree, ancestors[tree, left_first, left_level], left_level]
-    if right_level > 0:
-        right = leaves[tree, ancestors[tree, right_first, right_level], right_level]
-    return left, right
+    left = values_below(left_first, left_level, tree, ancestors, leaves)
+    return left, values_below(right_first, right_level, tree, ancestors, leaves)
 
 
 @inner
