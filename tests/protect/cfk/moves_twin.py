@@ -158,14 +158,44 @@ class Twin:
         return [s[:-1] for s, end in zip(sets, ends) if good[end - s[-1] : end].all()]
 
     def best(self, row, reward):
-        """The fewest features that are enough, and the least key of a set that the reward allows; None without."""
+        """The fewest features that are enough, and the keys of the best sets that the reward allows; None without."""
         way, near, spare = WEIGHTS[reward]
         sets = self.pure_sets(row)
         if not sets:
             return None
         fewest = min(len(names) for names, *_ in sets)
         allowed = [s for s in sets if len(s[0]) <= fewest + spare]
-        return fewest, min(way * cost + near * self.nearness(point) for _, cost, point, _ in allowed)
+        keys = [way * cost + near * self.nearness(point) for _, cost, point, _ in allowed]
+        if reward != "plausibility":
+            return fewest, {min(keys)}
+        tied = [s for s, key in zip(allowed, keys) if key < min(keys) + 1e-9]
+        return fewest, {
+            way * cost + near * self.nearness(point) for s in tied for _, cost, point, _ in self.ends(row, s)
+        }
+
+    def ends(self, row, given, further=5):
+        """Where small steps that are worth it lead from a set of moves; several ends where steps are tied."""
+        names, _, here, _ = given
+        away, moves = self.nearness(here), {pair: self.moves(row, pair) for pair in self.near(row)}
+        now, wider = {n: moves[given[3]][n] for n in names}, []
+        for pair, offered in moves.items():
+            if any(offered.get(n) != now[n] for n in names):
+                continue
+            for n, (value, cost, _) in offered.items():
+                left = self.nearness(here | {n: value})
+                if n not in now and 0.1 * away <= cost <= 0.05 and away - left >= 0.1 * away:
+                    made = tuple(sorted((*names, n), key=self.names.index))
+                    point, total = here | {n: value}, sum(offered[m][1] for m in made)
+                    if self._pure(row, {m: offered[m][2] for m in made}):
+                        wider.append((total / 2 + left, (made, total, point, pair)))
+        if not wider or not further:
+            return [given]
+        least = min(key for key, _ in wider)
+        return [end for key, s in wider if key < least + 1e-9 for end in self.ends(row, s, further - 1)]
+
+    def _pure(self, row, values):
+        rows = [dict(row) | dict(zip(values, c)) for c in product(*values.values())]
+        return bool((self.model(self._typed(pd.DataFrame(rows)[self.names])) == "yes").all())
 
     def nearness(self, point):
         return min(self.away(point, pair) for pair in self.pairs)

@@ -139,14 +139,15 @@ def test_no_smaller_pure_set_exists_and_the_best_one_is_chosen(quick_groups, rew
                 continue
             compared += 1
             answer = e[int(i)]
-            assert best[0] <= len(answer.changes) <= best[0] + spare
+            further = 5 if reward == "plausibility" else 0
+            assert best[0] <= len(answer.changes) <= best[0] + spare + further
             keys = [
                 way * cost + near * twin.nearness(point)
-                for names, cost, point, pair in twin.pure_sets(row)
+                for names, cost, point, pair in twin.pure_sets(row, max(3, len(answer.changes)))
                 if set(names) == set(answer.changes) and _same(answer, names, point, twin, pair)
             ]
             assert keys, "the answer is no pure set of a near candidate"
-            assert min(keys) == pytest.approx(best[1], abs=1e-7)
+            assert any(min(keys) == pytest.approx(key, abs=1e-7) for key in best[1])
     assert compared > 5
 
 
@@ -386,3 +387,20 @@ def test_sets_of_moves_are_added_up_and_made():
     assert (names == np.where(moved, name[query, place], 0).sum(axis=1)).all()
     made = kernels.put_moves(query, place, moved, goal, x)
     assert (made == np.where(moved, goal[query, place], x[query])).all()
+
+
+def test_plausible_answers_take_small_steps_that_bring_them_nearer_to_the_table():
+    """Many measures that hardly differ between people: the same answers, and some more features, all in small steps."""
+    rng, n = np.random.default_rng(0), 300
+    frame = pd.DataFrame({"age": rng.integers(20, 40, n), **{f"x{i}": rng.random(n).round(3) for i in range(4)}})
+    frame["ok"] = np.where(frame["x0"] > 0.5, "yes", "no")
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age"])
+    made = cv.CFK(k=5, reward="plausibility").fit(table, lambda f: np.where(f["x0"].to_numpy() > 0.5, "yes", "no"))
+    queries = table.features[(frame["ok"] == "no").to_numpy()].head(60)
+    e, small = made.explain(queries), 0
+    for one in e:
+        steps = sorted(abs(one.changes[n] - one.factual[n]) for n in one.changes if n != "age")
+        beyond = steps[: max(0, len(one.changes) - 2)]
+        assert all(step <= 0.06 for step in beyond)  # 0.05 of a range that is a little below one
+        small += len(beyond)
+    assert e.found.all() and small > 5

@@ -181,7 +181,8 @@ class CFK(Savable, RegionProtector):
     reward : {"sparsity", "proximity", "plausibility", "none"}
         Answers move as few features as possible towards a neighbour, and the rest stays the asker's own. Among sets of
         equally few, "sparsity" takes the one that is near to the asker and to the sealed table together;
-        "proximity" and "plausibility" spend one feature more if that comes nearer to the asker, or to the table.
+        "proximity" and "plausibility" spend one feature more if that comes nearer to the asker, or to the table; and
+        "plausibility" then takes small steps (groups only) as long as each brings it clearly nearer.
         "none" gives the whole neighbour, as the papers do.
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.

@@ -27,24 +27,28 @@ _BEAM: Final = 32  # best-scoring sets that are extended by one more feature
 _SETS: Final = 4_096  # sets of one size and query that are tried without scores
 _APART: Final = np.int64(0x1E3779B97F4A7C15)  # keeps the names of different queries apart
 _BLIND: Final = 3  # features of the largest sets that are tried without scores
+_SMALL: Final = 0.05  # cost of the largest step that is made for nearness alone
+_WORTH: Final = 0.1  # share of the distance to the anonymised table that such a step must take away
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of the way to the answer and of its distance to the anonymised table, and features to spare for them."""
+    """Weights of the way to the answer and of its distance to the anonymised table, and features to spare for them;
+    then up to so many `further` ones, in small steps, that bring it nearer to the anonymised table."""
 
     way: float
     near: float
     spare: int
+    further: int = 0
 
 
 REWARDS: Final[dict[str, Weights]] = {
     "sparsity": Weights(1.0, 1.0, 0),
     "proximity": Weights(1.0, 0.0, 1),
-    "plausibility": Weights(0.5, 1.0, 1),
+    "plausibility": Weights(0.5, 1.0, 1, 5),
 }
 # Towards one neighbour only, what is nearer to the asker is farther from the neighbour by as much.
-PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0)}
+PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0), "plausibility": Weights(0.5, 1.0, 1)}
 
 
 class AskedModel:
@@ -162,9 +166,12 @@ class SetSearch:
         self.moved, self.share, self.drawn = np.zeros(moves.x.shape, dtype=bool), np.full(n, np.nan), np.zeros(n, bool)
 
     def run(self) -> SetSearch:
-        """By size; then from all moves of a candidate downwards for those whom no size served."""
+        """By size; then from all moves of a candidate downwards for those whom no size served; then small steps."""
         self._by_size()
         self._give_up()
+        for _ in range(self.weights.further):
+            if not self._draw_near():
+                break
         return self
 
     def _by_size(self) -> None:
@@ -289,6 +296,33 @@ class SetSearch:
             fewer[np.arange(len(at)), column[some]] = False
             self._take_pure(self._accepted(Trials(at, self.place[at], fewer)))
         self.place[served[self.moved[served].sum(axis=1) > moves.most]] = -1
+
+    def _draw_near(self) -> bool:
+        """Give each answer the small step that brings it most, if one is worth it; whether any answer got one."""
+        moves, at = self.moves, np.flatnonzero(self.place >= 0)
+        now = Trials(at, self.place[at], self.moved[at])
+        near = np.zeros(len(self.place))
+        near[at] = self.nearness(moves, now, moves.points(now.query, now.place, now.moved))
+        trials = self._wider(now, near[at])
+        if not len(trials):
+            return False
+        left = self.nearness(moves, trials, moves.points(trials.query, trials.place, trials.moved))
+        trials = trials.take(near[trials.query] - left >= _WORTH * near[trials.query])
+        before = self.moved.copy()
+        self.key[trials.query] = np.inf  # the way is longer with every step
+        self._take_best(trials, 0)
+        return bool((self.moved != before).any())
+
+    def _wider(self, now: Trials, near: Floats) -> Trials:
+        """Answers with one more small step each, towards any candidate that offers their moves."""
+        moves, at = self.moves, now.query
+        same = moves.may[at] & (moves.name[at] == moves.name[at, now.place][:, None])
+        step = np.where(moves.may[at] & ~now.moved[:, None], moves.step[at], np.inf)
+        small = (step <= _SMALL) & (step >= _WORTH * near[:, None, None])
+        i, place, j = np.nonzero(small & (same | ~now.moved[:, None]).all(axis=2)[:, :, None])
+        moved = now.moved[i]
+        moved[np.arange(len(i)), j] = True
+        return self._accepted(self._once(Trials(at[i], place, moved)))
 
     def _accepted(self, trials: Trials) -> Trials:
         """The sets that are other answers, and whose nearest combination the model accepts."""
