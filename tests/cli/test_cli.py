@@ -242,7 +242,6 @@ ERRORS = {
     "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "'folder.html' is a folder"),
     "query of text": (lambda f, b: asked(f, b, "text.csv"), "'age' is declared numeric"),
     "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: ['age']"),
-    "query unseen": (lambda f, b: asked(f, b, "unseen.csv"), "'housing' of the 'rows' given to explain"),
     "query too wide": (lambda f, b: asked(f, b, "extra.csv"), "does not declare: ['shoe']"),
     "query too short": (lambda f, b: asked(f, b, "short.csv"), "lack these columns of the table: ['age']"),
 }
@@ -276,8 +275,12 @@ def public(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("rows", ["text", "hole", "unseen", "extra", "short"])
-@pytest.mark.parametrize("method", ["cfk", "nice", "private-neighbours", "dp-table"])
+WRONG = [(m, r) for m in ("cfk", "nice", "private-neighbours", "dp-table") for r in ("text", "hole", "extra", "short")]
+
+
+@pytest.mark.parametrize(
+    ("method", "rows"), [*WRONG, ("private-neighbours", "unseen"), ("dp-table", "unseen")], ids=" ".join
+)
 def test_wrong_rows_are_refused_before_anything_is_fitted(run, folder, bad, public, monkeypatch, rows, method):
     def fit(*_, **__):
         raise AssertionError("nothing is to be trained or fitted for rows that are refused")
@@ -288,6 +291,15 @@ def test_wrong_rows_are_refused_before_anything_is_fitted(run, folder, bad, publ
     code, out, err = run("explain", folder / "people.csv", "-s", schema, "-r", bad / f"{rows}.csv", "--method", method)
     assert code == 2 and out == ""
     assert "Traceback" not in err and SECRET not in err
+
+
+def test_a_value_that_the_table_never_had_is_answered_and_said_everywhere(run, folder, bad, tmp_path):
+    page = tmp_path / "answers.html"
+    given = ("explain", folder / "people.csv", "-s", folder / "people.toml", "-r", bad / "unseen.csv")
+    code, out, err = run(*given, "-o", page, "--json")
+    assert code == 0 and "has a value in housing that the table never had" in err
+    assert any("in housing that" in text for text in json.loads(out)["caveats"])
+    assert "in housing that the table never had" in page.read_text(encoding="utf-8")
 
 
 def test_a_wrong_option_is_refused_as_usual(run, folder):

@@ -27,6 +27,7 @@ ARISE = {
     "drawn_again": noisy._RETRIED,
     "beside": budgeted._BESIDE,
     "trained": explain_command._TRAINED,
+    "unseen": explain_command._UNSEEN.format("debt, income"),
     "memorised": check_private("rows.csv", None)[0],
     "pointing": pointing_note(["a", "b"]),
 }

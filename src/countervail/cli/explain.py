@@ -56,6 +56,10 @@ from countervail.core.words.catalogue import LANGUAGES, catalogue
 from countervail.core.words.caveats import say_caveat
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
+_UNSEEN = (
+    "Somebody who asks has a value in {} that the table never had: it counts as a value of its own. "
+    "Correct it if it is a slip."
+)
 _TRAINED = "No --model given: a forest of 100 trees is trained on the data."
 FLAGS = ("k", "search", "previous", "epsilon", "neighbours", "missing", "reward", "target", "ledger", *CONSTRAINTS)
 
@@ -204,7 +208,8 @@ def explain(
         )
     wishes = read_constraints(given, table)
     missing_too = model is not None and registry.fact(kind, "takes_missing")
-    queries, ids = (None, None) if rows is None else _asked(rows, table, private, missing_too, id_column)
+    queries, ids, unseen = (None, None, []) if rows is None else _asked(rows, table, private, missing_too, id_column)
+    warn(unseen)
     if model is None:
         warn([_TRAINED])
     decide = _model(model, table, allow_pickle)
@@ -224,7 +229,7 @@ def explain(
     pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))
     notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
     trained = [] if model is not None else [_TRAINED]
-    answers = replace(answers, caveats=(*answers.caveats, *warned, *trained, *notes))
+    answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes))
     answers = answers if ids is None else answers.with_ids(ids)
     writers = {} if output is None else {output: _writer(answers, output, language)}
     if changes is not None:
@@ -256,17 +261,21 @@ def explain(
     warn(answers.caveats)
 
 
-def _asked(path: Path, table: Table, private: bool, missing_too: bool, id_column: str | None) -> tuple[Any, Any]:
-    """The people who ask, checked before anything is trained or fitted, and what names them."""
+def _asked(
+    path: Path, table: Table, private: bool, missing_too: bool, id_column: str | None
+) -> tuple[Any, Any, list[str]]:
+    """The people who ask, checked before anything is trained or fitted; what names them; what is to be said of them."""
     frame = read_frame(path, table.schema, text=() if id_column is None else (id_column,))
     frame, ids = (frame, None) if id_column is None else without_ids(frame, id_column, table.schema, path.name)
     if private:
         check_declared(frame, table.schema, "explain", holes=missing_too)
-        return frame, ids
+        return frame, ids, []
     conformed = conform_rows(frame, table, "explain")
     if not missing_too:
         require_numbers(conformed, table.schema, "explain", "rows")
-    return frame, ids
+    worded = [c.name for c in table.schema if c.name in conformed and c.type != "numeric"]
+    unseen = [n for n in worded if not (conformed[n].isna() | conformed[n].isin(table.frame[n])).all()]
+    return frame, ids, [_UNSEEN.format(", ".join(unseen))] if unseen else []
 
 
 def _stored(previous: Path | None) -> Any:

@@ -206,14 +206,9 @@ def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) ->
         recoded = _recategorised(values, dtype)
         if recoded is not None:
             return recoded
-        unknown = ~(values.isin(dtype.categories) | values.isna())
-        if unknown.any():
-            raise SchemaError(
-                f"Column '{column.name}' of the 'rows' given to {owner} has {int(unknown.sum())} value(s) that are "
-                f"not among the categories of the table. Correct them, or declare them in the column's domain."
-            )
         # Through objects: `astype` would leave the order of equal categories as it is.
-        return values if values.dtype is dtype else values.astype(object).astype(dtype)
+        given = values.astype(object)
+        return given.astype(_widened(dtype, given[~(given.isin(dtype.categories) | given.isna())]))
     if values.dtype == dtype:
         return values
     if pd.api.types.is_bool_dtype(dtype):
@@ -273,8 +268,17 @@ def _extend(coding: Coding, values: pd.Series) -> Coding:
     fresh = values[codes < 0]
     added = sorted(pd.unique(fresh.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
     holes = bool(fresh.isna().any())
-    known = [*coding.values, *added, *([None] if holes else [])]
-    return replace(coding, lookup=_lookup(known, coding.dtype), missing=len(known) - 1 if holes else coding.missing)
+    known, dtype = [*coding.values, *added, *([None] if holes else [])], _widened(coding.dtype, fresh.dropna())
+    missing = len(known) - 1 if holes else coding.missing
+    return replace(coding, dtype=dtype, lookup=_lookup(known, dtype), missing=missing)
+
+
+def _widened(dtype: Any, fresh: pd.Series) -> Any:
+    """The dtype with values that are new to it; only categories have to know all of theirs."""
+    if not isinstance(dtype, pd.CategoricalDtype) or not len(fresh):
+        return dtype
+    added = sorted(pd.unique(fresh.astype(object)).tolist(), key=lambda v: (type(v).__name__, v))
+    return pd.CategoricalDtype([*dtype.categories.tolist(), *added])
 
 
 def _lookup(values: list[Any], dtype: Any) -> Any:
