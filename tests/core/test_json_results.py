@@ -86,7 +86,7 @@ RESULTS = [
     Fairness("sex", (Group(np.int64(1), "majority", 3, OPEN, None),), OPEN, None),
     ReleaseRisk(NAN, INF, np.float64(0.5)),
     Sweep((SweepPoint(2, 1, 0, NAN, INF, NAN, NAN, MODEL),), None, "no knee"),
-    Risk(1, ("a",), np.int64(2), NAN, INF, 1, (Offender(("a",), NAN, INF),)),
+    Risk(1, 1, ("a",), np.int64(2), NAN, INF, 1, (Offender(("a",), NAN, INF),)),
     NoGuarantee("test"),
     KAnonymity(np.int64(5)),
     KCommonality(np.int64(5)),

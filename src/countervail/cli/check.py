@@ -6,14 +6,16 @@ import math
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from countervail.cli.anonymize import Closeness, Diversity
-from countervail.cli.shared.common import AsJson, SchemaFile, only_sensitive, say, say_json, table
+from countervail.cli.shared.common import AsJson, Person, SchemaFile, only_sensitive, say, say_json, table
 from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.files.release_file import PublishedFile, Verdict, examine
 from countervail.core.files.schema_file import read_schema
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
+from countervail.core.people import people_of
 from countervail.core.schema import Schema
 
 
@@ -28,37 +30,85 @@ def check(
     closeness: Annotated[Closeness, typer.Option(help="How far apart sensitive values are.")] = Closeness.equal,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    person: Person = None,
+    rows_are_people: Annotated[
+        bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
 
     Rows belong together when all their quasi-identifier cells are equal as written: `07` is not `7`.
-    Identifiers in the file, and columns that the schema does not declare, fail the check too.
+    Identifiers in the file, and columns that the schema does not declare, fail the check too. Rows that look repeated
+    count once, unless you say that they are different people's.
 
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
     """
     known = read_schema(schema)
     published = PublishedFile.read(release, known)
     promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
-    verdicts = [examine(published, promise) for promise in promises]
-    leaked, undeclared = published.identifiers, published.undeclared
-    holds = all(v.holds for v in verdicts) and not leaked and not undeclared
+    people, notes = _people(published, person, rows_are_people)
+    verdicts = [examine(people if isinstance(p, KAnonymity) else published, p) for p in promises]
+    holds = all(v.holds for v in verdicts) and not published.identifiers and not published.undeclared
+    notes += _notes(published, verdicts)
     if as_json:
         say_json(
             {
                 "holds": holds,
                 "rows": len(published.frame),
-                "identifiers": leaked,
-                "undeclared": undeclared,
+                "people": len(people.frame),
+                "identifiers": published.identifiers,
+                "undeclared": published.undeclared,
                 "verdicts": [v.to_dict() for v in verdicts],
+                "notes": notes,
             }
         )
     else:
-        _tell(published, verdicts, holds)
+        _tell(published, verdicts, notes, holds)
     raise typer.Exit(0 if holds else 1)
 
 
-def _tell(published: PublishedFile, verdicts: list[Verdict], holds: bool) -> None:
+def _people(published: PublishedFile, person: str | None, rows_are_people: bool) -> tuple[PublishedFile, list[str]]:
+    """The file with every person once in a class, and what is to be said about that."""
+    if person is not None:
+        if person not in published.frame.columns:
+            raise ParameterError(f"--person must name a column of the file. It has none of the name '{person}'.")
+        if rows_are_people:
+            raise ParameterError("--person and --rows-are-people contradict each other. Give one of them.")
+        once = published.each_once(people_of(published.frame, [person]))
+        return once, [f"Rows that share '{person}' in a class count as one person."]
+    contents = published.contents()
+    repeated = int((np.bincount(contents)[contents] > 1).sum())
+    if rows_are_people or not repeated:
+        return published, []
+    if published.seems_copied:
+        return published.each_once(contents), [
+            f"{repeated:,} rows are equal to another one in every column, far more than chance explains: they look "
+            "repeated, and count once. Name people with --person, or say --rows-are-people."
+        ]
+    return published, [
+        f"{repeated:,} rows are equal to another one in every column; they count as different people. If some are one "
+        "person's, name people with --person."
+    ]
+
+
+def _notes(published: PublishedFile, verdicts: list[Verdict]) -> list[str]:
+    """What keeps a file from passing beside what was counted, or from being counted at all."""
+    notes = []
+    if leaked := published.identifiers:
+        notes.append(f"Identifiers are in the file: {', '.join(leaked)}.")
+    if undeclared := published.undeclared:
+        names = ", ".join(undeclared)
+        notes.append(f"The schema does not know these columns of the file: {names}. Declare them or drop them.")
+    if not verdicts[0].holds and published.seems_patterns:
+        notes.append(
+            "This looks like a table of patterns (`--method k-common`). Patterns are not rows of people: how "
+            "many people fit one cannot be counted in the file."
+        )
+    return notes
+
+
+def _tell(published: PublishedFile, verdicts: list[Verdict], notes: list[str], holds: bool) -> None:
     say(f"{len(published.frame):,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
     rows = [
         [
@@ -71,15 +121,8 @@ def _tell(published: PublishedFile, verdicts: list[Verdict], holds: bool) -> Non
         for v in verdicts
     ]
     table(["asked", "answer", "reached", "classes that fail", "rows in them"], rows)
-    if leaked := published.identifiers:
-        say(f"Identifiers are in the file: {', '.join(leaked)}.")
-    if undeclared := published.undeclared:
-        say(f"The schema does not know these columns of the file: {', '.join(undeclared)}. Declare them or drop them.")
-    if not verdicts[0].holds and published.seems_patterns:
-        say(
-            "Note: this looks like a table of patterns (`--method k-common`). Patterns are not rows of people: how "
-            "many people fit one cannot be counted in the file."
-        )
+    for note in notes:
+        say(f"Note: {note}")
     say("The table keeps what was asked." if holds else "The table does NOT keep what was asked.")
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, SchemaFile, progress, say, say_json, table
+from countervail.cli.shared.common import AsJson, Data, Person, SchemaFile, progress, say, say_json, table
 from countervail.core.table import Table
 
 
@@ -14,6 +14,7 @@ def risk(
     data: Data,
     schema: SchemaFile,
     k: Annotated[int, typer.Option(help="A class below this size counts as small.", min=1)] = 10,
+    person: Person = None,
     as_json: AsJson = False,
 ) -> None:
     """How identifiable people are by their quasi-identifiers: shares and column combinations, never a row.
@@ -24,11 +25,12 @@ def risk(
 
     people = Table.read(data, schema)
     with progress("Looking at column combinations", quiet=as_json) as tick:
-        found = measure.risk(people, k=k, progress=tick)
+        found = measure.risk(people, k=k, person=person, progress=tick)
     if as_json:
         say_json(found.to_dict())
         return
-    say(f"{found.rows:,} people, quasi-identifiers: {', '.join(found.quasi)}")
+    several = f" in {found.rows:,} rows" if found.rows != found.people else ""
+    say(f"{found.people:,} people{several}, quasi-identifiers: {', '.join(found.quasi)}")
     say(f"{found.unique:.1%} are unique: nobody else shares their combination.")
     say(
         f"{found.below_k:.1%} share it with fewer than {found.k - 1} others ({found.classes:,} different combinations)."

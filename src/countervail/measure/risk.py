@@ -12,6 +12,7 @@ import numpy as np
 
 from countervail.core.arrays import Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.people import count_people, people_of
 from countervail.core.protocols import Progress
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -28,9 +29,13 @@ class Offender:
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """Shares of people who stand alone, or among fewer than k, by their quasi-identifiers."""
+    """Shares of people who stand alone, or among fewer than k, by their quasi-identifiers.
+
+    Whoever has several rows is counted once, and stands alone where one of them does.
+    """
 
     rows: int
+    people: int
     quasi: tuple[str, ...]
     k: int
     unique: float
@@ -51,8 +56,18 @@ def class_sizes(table: Table, columns: Sequence[str] | None = None) -> Ints:
     return _sizes(number_columns(table.frame, names))
 
 
-def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progress: Progress | None = None) -> Risk:
+def risk(
+    table: Table,
+    *,
+    k: int = 10,
+    largest: int = 10,
+    depth: int = 3,
+    person: str | None = None,
+    progress: Progress | None = None,
+) -> Risk:
     """Share unique, share in classes below `k`, and the combinations of up to `depth` columns that give most away.
+
+    Rows that share an identifier are one person's; `person` names the one column that tells people apart.
 
     Examples
     --------
@@ -66,14 +81,16 @@ def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progre
         raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
     if k < 1:
         raise bad_parameter("risk", "k", "a whole number of at least 1", k)
+    named = table.schema.names("identifier") if person is None else [table.schema[person].name]
+    who = people_of(table.frame, named)
     codes = number_columns(table.frame, quasi)
-    sizes = _sizes(codes)
+    around = _people_around(codes, who)
     depth = min(depth, len(quasi))
     total = sum(comb(len(quasi), r) for r in range(1, depth + 1))
     offenders = []
     for r in range(1, depth + 1):
         for columns in combinations(range(len(quasi)), r):
-            part = _sizes([codes[j] for j in columns])
+            part = _people_around([codes[j] for j in columns], who)
             names = tuple(quasi[j] for j in columns)
             offenders.append(Offender(names, float((part == 1).mean()), float((part < k).mean())))
             if progress is not None:
@@ -82,13 +99,22 @@ def risk(table: Table, *, k: int = 10, largest: int = 10, depth: int = 3, progre
     telling = tuple(o for o in offenders if o.below_k > 0)[:largest]
     return Risk(
         len(table),
+        len(around),
         tuple(quasi),
         k,
-        float((sizes == 1).mean()),
-        float((sizes < k).mean()),
-        round(float((1 / sizes).sum())),
+        float((around == 1).mean()),
+        float((around < k).mean()),
+        int(number_rows(codes).max(initial=-1)) + 1,
         telling,
     )
+
+
+def _people_around(codes: list[Ints], who: Ints) -> Ints:
+    """For each person, how many people share the class of the row that gives most away."""
+    key = number_rows(codes)
+    least = np.full(int(who.max(initial=-1)) + 1, len(who), dtype=np.int64)
+    np.minimum.at(least, who, count_people(key, who)[key])
+    return least
 
 
 def _sizes(codes: list[Ints]) -> Ints:

@@ -33,6 +33,10 @@ SchemaFile = Annotated[
     Path,
     typer.Option("--schema", "-s", help="Schema file; `countervail schema DATA` proposes one.", show_default=False),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option("--person", help="The column that names a person: several rows of one count once."),
+]
 LedgerOption = Annotated[
     Path | None, typer.Option("--ledger", help="Count this release in a ledger (`countervail ledger create`).")
 ]

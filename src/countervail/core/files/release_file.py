@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from countervail.core.conform import check_hashable, conform_column
 from countervail.core.errors import SchemaError, listed
 from countervail.core.files.frames import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
+from countervail.core.people import seem_copied
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.schema import Column, Schema
@@ -65,6 +66,23 @@ class PublishedFile:
     def classes(self) -> NDArray[np.int64]:
         """A number for each row, equal where all quasi-identifier cells are."""
         return pd.factorize(number_rows(number_columns(self.frame, self.schema.names("quasi"))))[0].astype(np.int64)
+
+    def each_once(self, person: NDArray[np.int64]) -> PublishedFile:
+        """One row of each person in a class; `person` numbers the people of the rows."""
+        twice = pd.DataFrame({"class": self.classes(), "person": person}).duplicated().to_numpy()
+        return replace(self, frame=self.frame[~twice].reset_index(drop=True))
+
+    def contents(self) -> NDArray[np.int64]:
+        """A number for each row, equal where all cells are."""
+        cells = {n: _keyed(self.frame[n]) for n in self.frame.columns}
+        return number_rows(number_columns(pd.DataFrame(cells), list(cells)))
+
+    @property
+    def seems_copied(self) -> bool:
+        """Whether rows look repeated: equal within their class far more often than by chance."""
+        others = [n for n in self.frame.columns if n not in self.schema.names("quasi")]
+        cells = pd.DataFrame({n: _keyed(self.frame[n]) for n in others}, index=self.frame.index)
+        return seem_copied(cells, self.classes())
 
     def column(self, name: str) -> pd.Series:
         """A column as it stands in the file; levels get their declared spelling."""

@@ -19,6 +19,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, value_ranks
 from countervail.core.hierarchy import Hierarchy, read_hierarchies
+from countervail.core.people import rows_per_person
 from countervail.core.table import Table
 
 Bytes = NDArray[np.int8]
@@ -98,11 +99,14 @@ class Requirements:
         return read_hierarchies(given, wanted, self.owner)
 
     def read(self, table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[Ints, CutConstraints]:
-        """Codes of the sensitive column, and the constraints; the table's distribution is the yardstick of t."""
-        n = len(table.frame)
+        """Codes of the sensitive column, and the constraints; the table's distribution is the yardstick of t.
+
+        Where people have up to m rows, k * m rows hold k people.
+        """
+        n, k = len(table.frame), self.k * rows_per_person(table)
         if not self.looks_at_secrets:
             secret = np.zeros(n, np.int32)
-            return secret, make_constraints(secret, np.ones(n, np.int64), 1, self.k)
+            return secret, make_constraints(secret, np.ones(n, np.int64), 1, k)
         column = table.schema[self.sensitive or ""]
         if column.role in ("identifier", "quasi"):
             must = "a column that is neither identifier nor quasi-identifier"
@@ -122,7 +126,7 @@ class Requirements:
             secret,
             np.ones(n, np.int64),
             len(values),
-            self.k,
+            k,
             DIVERSITY[self.diversity if self.l is not None else "none"],
             l,
             1.0 if c is None else c,
@@ -137,8 +141,10 @@ class Requirements:
         if failed == FITS:
             return
         if failed == FAILS_K:
+            most = rows_per_person(table)
             what = "the number of rows" if by is None else f"the number of rows of every class of '{by}'"
-            raise bad_parameter(self.owner, "k", f"at most {what}, {rows}", self.k)
+            each = "" if most == 1 else f", divided by {most}: so many rows some people have, by the identifiers"
+            raise bad_parameter(self.owner, "k", f"at most {what}, {rows}{each}", self.k)
         part = "the whole table" if by is None else f"every class of '{by}'"
         if failed == FAILS_L:
             values = table.frame[self.sensitive].nunique(dropna=False)

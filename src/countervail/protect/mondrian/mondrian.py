@@ -16,6 +16,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.files.json_data import texts
 from countervail.core.guarantee import Guarantee
 from countervail.core.hierarchy import Hierarchy
+from countervail.core.people import say_rows_per_person
 from countervail.core.protocols import LeaveOneOut
 from countervail.core.region import Regions
 from countervail.core.release import Release
@@ -211,7 +212,7 @@ class Mondrian(Savable, ClassProtector):
         cell_of = self._narrow(table, codes, secret, found.cell_of, found.n_cells, data, constraints)
         self.tree_ = CutTree.of(self.quasi_, found.branches, self.strict_regions_, self.by_)
         self.words_ = set_names(self.quasi_, groups=self.labels == "hierarchy")
-        return Classes(cell_of, self.regions_, self._remarks(len(table)), self.words_)
+        return Classes(cell_of, self.regions_, self._remarks(table), self.words_)
 
     def _narrow(
         self,
@@ -266,12 +267,12 @@ class Mondrian(Savable, ClassProtector):
         self.release_ = release_from_json(data["release"], self.guarantee())
         self.regions_, self.by_, self.partition_ = self.release_.regions, self.tree_.by, b""
 
-    def _remarks(self, rows: int) -> tuple[str, ...]:
-        remarks = list(part_remarks(self.by_))
+    def _remarks(self, table: Table) -> tuple[str, ...]:
+        remarks = [*say_rows_per_person(table, self.k), *part_remarks(self.by_)]
         if self.mode == "relaxed":
             remarks.append(BY_LOT)
         if self.suppress > 0:
-            allowed = int(self.suppress * rows)
+            allowed = int(self.suppress * len(table))
             remarks.append(f"{self.suppressed_} row(s) were suppressed to spare the others; {allowed} were allowed.")
         return tuple(remarks)
 

@@ -11,6 +11,7 @@ import pandas as pd
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.files.json_data import texts
 from countervail.core.guarantee import KCommonality
+from countervail.core.people import rows_per_person
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
@@ -136,16 +137,17 @@ class KCommonPatterns(Savable, TableProtector):
         rows = table.frame[[*table.schema.features, target]].iloc[content_order(table)]
         rows = without_traces(rows.reset_index(drop=True), table.schema)
         values = build_value_table(rows[table.schema.features], rows[target], table.schema, "KCommonPatterns")
-        if self.k > values.rows:
-            raise bad_parameter("KCommonPatterns", "k", f"at most the number of rows, {values.rows}", self.k)
+        k = self.k * rows_per_person(table)  # so many rows hold k people
+        if k > values.rows:
+            raise bad_parameter("KCommonPatterns", "k", f"at most the number of rows, {values.rows}", k)
         cap = cap_unions(values, self.max_union, "KCommonPatterns")
-        self.rules_ = Inducer(values, target=target).supported(self.k, cap)
-        choices = choose(values, self.rules_, self.k, self.objects) if len(self.rules_) else [None] * len(values)
+        self.rules_ = Inducer(values, target=target).supported(k, cap)
+        choices = choose(values, self.rules_, k, self.objects) if len(self.rules_) else [None] * len(values)
         told = np.array([c is not None for c in choices])
         self.deleted_ = int(values.weight[~told].sum())
         if not told.any():
             raise RefusedError(
-                f"KCommonPatterns cannot describe any row: no rule has k={self.k} supporting rows. "
+                f"KCommonPatterns cannot describe any row: no rule has k={k} supporting rows. "
                 f"Nothing has left. Lower k, or use Mondrian."
             )
         kept = [c for c in choices if c is not None]

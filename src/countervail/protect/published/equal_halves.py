@@ -9,6 +9,7 @@ import pandas as pd
 
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import Guarantee
+from countervail.core.people import rows_per_person
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
@@ -102,6 +103,7 @@ class EqualHalvesMondrian(ClassProtector):
         """Rows sorted by content; the order of equal ones is drawn by lot, so that it tells nothing about them."""
         required = Requirements(self._owner, self.k)
         required.check()
+        k = self.k * rows_per_person(table)  # so many rows hold k people
         check_ledger(self.ledger, self._owner)
         self.by_ = class_column(table, by_class=self.by_class, owner=self._owner)
         quasi, codes = encode(table, {})
@@ -110,10 +112,10 @@ class EqualHalvesMondrian(ClassProtector):
         cell_of, first = np.empty(len(codes), np.int32), 0
         settled = content_order(table)
         for _, rows in parts_of(table, self.by_):
-            required.check_part(FITS if len(rows) >= self.k else FAILS_K, len(rows), table, self.by_)
+            required.check_part(FITS if len(rows) >= k else FAILS_K, len(rows), table, self.by_)
             drawn = rng.permutation(settled[np.isin(settled, rows)])
             order = drawn[np.lexsort(codes[drawn].T[::-1])]
-            cells, n_cells = partition_equal(codes[order], data, self.k)
+            cells, n_cells = partition_equal(codes[order], data, k)
             cell_of[order] = cells + first
             first += n_cells
         self.regions_ = class_regions(quasi, codes, cell_of, first, data, groups=False)

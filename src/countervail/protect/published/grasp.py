@@ -9,6 +9,7 @@ import numpy as np
 
 from countervail.core.arrays import Codes, Matrix
 from countervail.core.guarantee import Guarantee, KAnonymity
+from countervail.core.people import rows_per_person
 from countervail.core.table import Table
 from countervail.protect.cfk.base import FittedSearch, SearchSettings
 from countervail.protect.cfk.cfk import RegionProtector, check_k
@@ -81,7 +82,7 @@ class GraspCFK(RegionProtector):
 
     def _search(self, table: Table, model: Any) -> FittedSearch:
         check_k(self.k, table, self._owner)
-        settings = SearchSettings(self._owner, self.k, self.target, self.weights)
+        settings = SearchSettings(self._owner, self.k * rows_per_person(table), self.target, self.weights)
         return PublishedGraspSearch(alpha=self.alpha, iterations=self.iterations).fit(settings, table, model)
 
 

@@ -1,0 +1,80 @@
+"""Who is behind which row: several rows of one person count once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.arrays import Floats, Ints, number_columns, number_rows
+from countervail.core.table import Table
+
+_COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
+
+
+def people_of(frame: pd.DataFrame, names: Sequence[str]) -> Ints:
+    """A number for the person of each row: rows that share a value of any of these columns are one person's.
+
+    That may take two people of one name for one, and then counts too few; a missing value is shared with nobody.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"name": ["Ann", "Bob", "Ann"], "mail": ["a@x", "b@x", "b@x"]})
+    >>> people_of(rows, ["name"]).tolist(), people_of(rows, ["name", "mail"]).tolist()
+    ([0, 1, 0], [0, 0, 0])
+    """
+    person = np.arange(len(frame), dtype=np.int64)
+    codes = [pd.factorize(frame[n])[0] for n in names]
+    repeated = [c for c in codes if len(c) and np.bincount(c[c >= 0], minlength=1).max() > 1]
+    while True:
+        before = person
+        for code in repeated:
+            least = np.full(int(code.max()) + 1, len(frame), dtype=np.int64)
+            there = code >= 0
+            np.minimum.at(least, code[there], person[there])
+            person = np.where(there, least[code], person)
+            person = person[person]  # whoever was found to be somebody else leads there
+        if (person == before).all():
+            return pd.factorize(person)[0].astype(np.int64)
+
+
+def rows_per_person(table: Table) -> int:
+    """How many rows one person has at most, by the identifiers; 1 where none is declared."""
+    names = table.schema.names("identifier")
+    if not names or not len(table):
+        return 1
+    return int(np.bincount(people_of(table.frame, names)).max())
+
+
+def say_rows_per_person(table: Table, k: int) -> tuple[str, ...]:
+    """What it means for the classes that some people have several rows; nothing where nobody has."""
+    most = rows_per_person(table)
+    if most == 1:
+        return ()
+    return (f"Some people have up to {most} rows: every class holds {k * most} rows, so that {k} people are in it.",)
+
+
+def count_people(classes: Ints, person: Ints | None) -> Ints:
+    """How many people each class (numbered from 0) holds; rows, where nobody is named."""
+    if person is None:
+        return np.bincount(classes)
+    pairs = pd.unique(classes * (int(person.max(initial=0)) + 1) + person)
+    return np.bincount(pairs // (int(person.max(initial=0)) + 1))
+
+
+def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
+    """Whether rows of one class are equal far more often than their contents, seen elsewhere, explain.
+
+    In a table of people, two rows of a class are equal if they happen to share everything else: about as often as with
+    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class.
+    """
+    content = number_rows([np.zeros(len(frame), dtype=np.int64), *number_columns(frame, list(frame.columns))])
+    mine, everywhere = np.bincount(classes)[classes], np.bincount(content)[content]
+    inside = number_rows([classes, content])
+    twins = np.bincount(inside)[inside]
+    outside: Floats = np.divide(
+        everywhere - twins, len(frame) - mine, out=np.zeros(len(frame)), where=mine < len(frame)
+    )
+    chance = 1 - (1 - outside) ** (mine - 1)
+    return bool((twins > 1).mean() - chance.mean() > _COPIES)

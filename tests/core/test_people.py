@@ -1,0 +1,189 @@
+"""People behind rows: whoever has several counts once, in measures, checks and promises; repeated rows are noticed."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import countervail as cv
+from countervail.core.files.release_file import PublishedFile
+from countervail.core.files.schema_file import write_schema
+from countervail.core.people import count_people, people_of, rows_per_person
+
+
+def slow_people(frame):
+    """Rows joined one by one until nothing changes."""
+    groups = [{i} for i in range(len(frame))]
+    merged = True
+    while merged:
+        merged = False
+        for a in groups:
+            for b in groups:
+                shared = a is not b and any(
+                    pd.notna(frame[n].iloc[i]) and frame[n].iloc[i] == frame[n].iloc[j]
+                    for n in frame.columns
+                    for i in a
+                    for j in b
+                )
+                if shared:
+                    groups = [g for g in groups if g is not a and g is not b] + [a | b]
+                    merged = True
+                    break
+            if merged:
+                break
+    return {frozenset(g) for g in groups}
+
+
+ids = st.one_of(st.none(), st.integers(0, 6))
+
+
+@given(st.lists(st.tuples(ids, ids, ids), min_size=1, max_size=14))
+def test_people_are_rows_joined_by_any_identifier(rows):
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"], dtype=object)
+    who = people_of(frame, ["a", "b", "c"])
+    assert {frozenset(np.flatnonzero(who == p).tolist()) for p in np.unique(who)} == slow_people(frame)
+    assert who.max() == len(set(who.tolist())) - 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=30))
+def test_classes_hold_so_many_people(rows):
+    classes, person = np.array(rows, dtype=np.int64).T
+    classes = pd.factorize(classes)[0].astype(np.int64)
+    expected = [len(set(person[classes == c].tolist())) for c in range(classes.max() + 1)]
+    assert count_people(classes, person).tolist() == expected
+    assert count_people(classes, None).tolist() == np.bincount(classes).tolist()
+
+
+def visits(n=120, most=3, seed=0):
+    """People with up to `most` rows each."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(n), rng.integers(1, most + 1, n))
+    who[:most] = 0
+    rows = len(who)
+    frame = pd.DataFrame({"id": [f"p{w}" for w in who], "age": rng.integers(20, 60, rows)})
+    frame["city"], frame["pay"] = rng.choice(list("abc"), rows), rng.integers(0, 9, rows)
+    frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
+    return cv.Table.from_frame(
+        frame, target="ok", favourable="yes", identifiers=["id"], quasi_identifiers=["age", "city"]
+    )
+
+
+def test_whoever_has_several_rows_is_counted_once_in_risk():
+    table = visits()
+    found = cv.measure.risk(table, k=5)
+    assert found.rows == len(table) > found.people == table.frame["id"].nunique()
+    sizes = table.frame.groupby(["age", "city"])["id"].nunique().rename("people")
+    around = table.frame.join(sizes, on=["age", "city"]).groupby("id")["people"].min()
+    assert found.unique == pytest.approx((around == 1).mean()) and found.below_k == pytest.approx((around < 5).mean())
+
+
+def test_a_column_may_be_named_that_tells_people_apart():
+    table = visits()
+    frame = table.frame.assign(form=[f"f{i}" for i in range(len(table))])
+    both = cv.Table(frame, cv.Schema((*table.schema, cv.Column("form", role="identifier")), ("yes",)))
+    assert cv.measure.risk(both).people == table.frame["id"].nunique()
+    assert cv.measure.risk(both, person="form").people == len(table)
+    with pytest.raises(cv.SchemaError, match="nobody"):
+        cv.measure.risk(both, person="nobody")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_class_of_a_release_holds_k_people(seed):
+    table = visits(seed=seed)
+    most = rows_per_person(table)
+    assert most == 3
+    protector = cv.Mondrian(k=4).fit(table)
+    release = protector.protect(table)
+    who = people_of(table.frame, ["id"])
+    assert count_people(pd.factorize(protector.cell_of_)[0].astype(np.int64), who).min() >= 4
+    assert np.bincount(release.groups).min() >= 4 * most
+    assert any("up to 3 rows" in text for text in release.caveats)
+
+
+@pytest.mark.parametrize("search", ["groups", "exact"])
+def test_every_region_of_an_explanation_holds_k_people(search):
+    table = visits()
+    protector = cv.CFK(k=4, search=search, reward="none").fit(table, lambda f: np.where(f["pay"] > 4, "yes", "no"))
+    answers = protector.explain(table.features.head(30))
+    assert answers.found.any()
+    assert (cv.measure.degree_of_privacy(answers)[answers.found] >= 12).all()
+
+
+def test_too_few_rows_for_k_people_are_refused_with_the_reason():
+    table = visits(12)
+    with pytest.raises(cv.ParameterError, match=r"divided by 3: so many rows some people have"):
+        cv.Mondrian(k=10).fit(table)
+
+
+def test_a_person_in_every_row_changes_nothing():
+    table = visits(most=1)
+    bare = cv.Table(
+        table.frame.drop(columns="id"), cv.Schema(tuple(c for c in table.schema if c.name != "id"), ("yes",))
+    )
+    assert cv.measure.risk(table).to_dict() == cv.measure.risk(bare).to_dict()
+    releases = [cv.Mondrian(k=4, random_state=0).fit(t).protect(t) for t in (table, bare)]
+    assert releases[0].to_frame().equals(releases[1].to_frame()) and releases[0].caveats == releases[1].caveats
+
+
+# ---------------------------------------------------------------- rows that were repeated
+
+
+@pytest.fixture
+def published(tmp_path):
+    table = cv.load("german_credit")
+    write_schema(table.schema, tmp_path / "people.toml")
+
+    def write(frame):
+        frame.to_csv(tmp_path / "public.csv", index=False)
+        return tmp_path / "public.csv", "-s", tmp_path / "people.toml"
+
+    return table, write
+
+
+def test_seventy_five_people_ten_times_each_do_not_keep_ten_anonymity(run, published):
+    table, write = published
+    given = write(pd.concat([table.frame.head(75)] * 10))
+    code, out, _ = run("check", *given)
+    assert code == 1 and "look repeated" in out and "BROKEN" in out
+    code, out, _ = run("check", *given, "--json")
+    said = json.loads(out)
+    assert code == 1 and said["people"] == 75 and said["rows"] == 750 and any("repeated" in n for n in said["notes"])
+    assert said["verdicts"][0]["reached"] == 1
+    assert run("check", *given, "--rows-are-people")[0] == 0
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_release_that_was_copied_is_noticed_and_one_that_was_not_is_not(published, times):
+    table, _ = published
+    release = cv.Mondrian(k=10).fit(table).protect(table).to_frame().astype(str)
+    assert not PublishedFile.of(release, table.schema).seems_copied
+    assert PublishedFile.of(pd.concat([release] * times), table.schema).seems_copied
+
+
+def test_few_columns_make_equal_rows_and_no_alarm(run, published):
+    table, write = published
+    release = cv.Mondrian(k=10).fit(table).protect(table).to_frame()
+    code, out, _ = run("check", *write(release[[*table.schema.names("quasi"), "class"]]))
+    assert code == 0 and "count as different people" in out
+
+
+def test_a_named_person_counts_once_and_the_name_must_not_leave(run, published):
+    table, write = published
+    given = write(pd.concat([table.frame.head(75).assign(id=range(75))] * 10))
+    code, out, _ = run("check", *given, "--person", "id")
+    assert code == 1 and "'id' in a class count as one person" in out and "BROKEN" in out
+    code, _, err = run("check", *given, "--person", "nobody")
+    assert code == 2 and "--person" in err
+    code, _, err = run("check", *given, "--person", "id", "--rows-are-people")
+    assert code == 2 and "contradict" in err
+
+
+def test_risk_counts_people_on_the_command_line(run, tmp_path):
+    table = visits()
+    table.frame.to_csv(tmp_path / "visits.csv", index=False)
+    write_schema(table.schema, tmp_path / "visits.toml")
+    code, out, _ = run("risk", tmp_path / "visits.csv", "-s", tmp_path / "visits.toml")
+    assert code == 0 and f"{table.frame['id'].nunique()} people in {len(table)} rows" in out
