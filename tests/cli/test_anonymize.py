@@ -9,6 +9,8 @@ import countervail as cv
 from countervail.core.files.frames import read_frame, write_frame
 from countervail.core.files.schema_file import write_schema
 
+KEEP = ("--keep", "credit_amount")
+
 
 @pytest.fixture
 def people(tmp_path):
@@ -26,7 +28,7 @@ def people(tmp_path):
 def test_what_anonymize_writes_check_confirms(run, people, ending):
     out = people / f"public{ending}"
     given = (people / "people.csv", "--schema", people / "people.toml", "--k", 10, "--l", 3)
-    code, text, _ = run("anonymize", *given, "-o", out)
+    code, text, _ = run("anonymize", *KEEP, *given, "-o", out)
     assert code == 0
     assert "10-anonymity and distinct 3-diversity of 'purpose' against someone who holds a register" in text
     assert "name" not in read_frame(out).columns
@@ -38,7 +40,7 @@ def test_what_anonymize_writes_check_confirms(run, people, ending):
 def test_both_numbers_of_recursive_diversity_are_taken_and_confirmed(run, people):
     asked = ("--k", 5, "--l", 2, "--c", 4, "--diversity", "recursive")
     files = ("--schema", people / "people.toml")
-    code, text, _ = run("anonymize", people / "people.csv", *files, *asked, "-o", people / "public.csv")
+    code, text, _ = run("anonymize", *KEEP, people / "people.csv", *files, *asked, "-o", people / "public.csv")
     assert code == 0
     assert "recursive (4, 2)-diversity of 'purpose'" in text
     assert run("check", people / "public.csv", *files, *asked)[0] == 0
@@ -48,10 +50,10 @@ def test_l_without_a_sensitive_column_says_how_to_name_one(run, people):
     schema = (people / "people.toml").read_text(encoding="utf-8").replace('"sensitive"', '"attribute"')
     (people / "people.toml").write_text(schema, encoding="utf-8")
     given = (people / "people.csv", "--schema", people / "people.toml", "-o", people / "public.csv")
-    code, _, err = run("anonymize", *given, "--l", 2)
+    code, _, err = run("anonymize", *KEEP, *given, "--l", 2)
     assert code == 2
     assert "Name one with --sensitive." in err
-    assert run("anonymize", *given, "--l", 2, "--sensitive", "purpose")[0] == 0
+    assert run("anonymize", *KEEP, *given, "--l", 2, "--sensitive", "purpose")[0] == 0
 
 
 def test_check_finds_what_is_broken_and_names_nobody(run, people):
@@ -64,7 +66,18 @@ def test_check_finds_what_is_broken_and_names_nobody(run, people):
 
 def test_check_answers_in_json(run, people):
     out = people / "public.csv"
-    run("anonymize", people / "people.csv", "--schema", people / "people.toml", "--k", 5, "-o", out)
+    run(
+        "anonymize",
+        "--keep",
+        "credit_amount",
+        people / "people.csv",
+        "--schema",
+        people / "people.toml",
+        "--k",
+        5,
+        "-o",
+        out,
+    )
     words = ("check", out, "--schema", people / "people.toml", "--k", 6, "--l", 2, "--t", 0.1, "--json")
     code, text, _ = run(*words)
     found = json.loads(text)
@@ -86,7 +99,7 @@ def test_check_of_another_tools_file(run, people, tmp_path):
 def test_a_report_shows_every_column_before_and_after(run, people):
     page = people / "page.html"
     given = (people / "people.csv", "--schema", people / "people.toml", "-o", people / "public.csv")
-    code, text, _ = run("anonymize", *given, "--report", page, "--json")
+    code, text, _ = run("anonymize", *KEEP, *given, "--report", page, "--json")
     assert code == 0
     found = json.loads(text)
     assert found["smallest"] >= 10
@@ -104,7 +117,7 @@ def test_hierarchies_and_classes(run, people):
     values = cv.load("german_credit").frame["housing"].dropna().unique()
     (folder / "housing.csv").write_text("\n".join(f"{v};*" for v in values), encoding="utf-8")
     given = (people / "people.csv", "--schema", people / "people.toml", "-o", people / "public.csv")
-    code, _, _ = run("anonymize", *given, "--hierarchies", folder, "--labels", "hierarchy", "--by-class")
+    code, _, _ = run("anonymize", *KEEP, *given, "--hierarchies", folder, "--labels", "hierarchy", "--by-class")
     assert code == 0
     assert run("check", people / "public.csv", "--schema", people / "people.toml")[0] == 0
 
@@ -112,12 +125,12 @@ def test_hierarchies_and_classes(run, people):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("anonymize", "--k", 5000, "-o", "public.csv"), "at most the number of rows, 1000"),
-        (("anonymize", "--l", 900, "-o", "public.csv"), "'l' parameter"),
-        (("anonymize", "--t", 2, "-o", "public.csv"), "'t' parameter"),
-        (("anonymize", "-o", "public.docx"), "must end in one of"),
-        (("anonymize", "-o", "public.csv", "--report", "page.pdf"), "must end in one of"),
-        (("anonymize", "--hierarchies", "nowhere", "-o", "public.csv"), "No folder"),
+        (("anonymize", *KEEP, "--k", 5000, "-o", "public.csv"), "at most the number of rows, 1000"),
+        (("anonymize", *KEEP, "--l", 900, "-o", "public.csv"), "'l' parameter"),
+        (("anonymize", *KEEP, "--t", 2, "-o", "public.csv"), "'t' parameter"),
+        (("anonymize", *KEEP, "-o", "public.docx"), "must end in one of"),
+        (("anonymize", *KEEP, "-o", "public.csv", "--report", "page.pdf"), "must end in one of"),
+        (("anonymize", *KEEP, "--hierarchies", "nowhere", "-o", "public.csv"), "No folder"),
         (("check", "--t", 2), "'t' parameter"),
         (("check", "--l", 2, "--sensitive", "age"), "neither identifier nor quasi-identifier"),
         (("check", "--t", 0.5, "--closeness", "hierarchical"), "needs --hierarchies"),

@@ -10,6 +10,8 @@ from countervail.ledger import Ledger
 from countervail.model import save_model, train_forest
 from countervail.testing import small_table
 
+KEEP = ("--keep", "income")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -120,7 +122,15 @@ def test_a_ledger_is_never_created_twice_nor_taken_for_another(run, folder, path
 
 
 def test_tables_and_explanations_of_other_groups_are_refused(run, folder, path, tmp_path):
-    words = ("anonymize", folder / "people.csv", "-s", folder / "people.toml", "--ledger", path)
+    words = (
+        "anonymize",
+        *KEEP,
+        folder / "people.csv",
+        "-s",
+        folder / "people.toml",
+        "--ledger",
+        path,
+    )
     code, _, _ = run(*words, "--dataset", "customers", "--k", "5", "-o", tmp_path / "a.csv")
     assert code == 0
     code, _, err = run(*words, "--dataset", "customers", "--k", "9", "-o", tmp_path / "b.csv")

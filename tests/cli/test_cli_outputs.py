@@ -179,6 +179,7 @@ def test_a_command_says_how_many_cells_it_marked(run, folder):
     given = ("anonymize", folder / "people.csv", "-s", folder / "people.toml", "--k", 3)
     code, out, err = run(*given, "-o", folder / "out.csv", "--json")
     assert code == 0 and json.loads(out)["rows"] == 60 and "60 cell(s) begin like a formula" in err
+    assert any("60 cell(s) begin like a formula" in note for note in json.loads(out)["notes"])
     assert "'=cold()" in (folder / "out.csv").read_text()
     assert run("check", folder / "out.csv", "-s", folder / "people.toml", "--k", 3)[0] == 0
     code, _, err = run(*given, "-o", folder / "out.parquet")

@@ -9,6 +9,8 @@ from countervail.core.files.frames import read_frame, write_frame
 from countervail.core.files.schema_file import write_schema
 from countervail.core.hierarchy import Hierarchy
 
+KEEP = ("--keep", "credit_amount")
+
 
 @pytest.fixture
 def people(tmp_path):
@@ -34,7 +36,18 @@ def test_a_proposed_hierarchy_can_be_edited_read_and_used(run, people):
     (folder / "age.csv").write_text(text.replace("15-19", "teens"))
     code, _, _ = run("hierarchy", people / "people.csv", "job", "-o", folder / "job.csv")
     assert code == 0
-    words = ("anonymize", *given(people), "--k", 20, "--hierarchies", folder, "--labels", "hierarchy")
+    words = (
+        "anonymize",
+        "--keep",
+        "credit_amount",
+        *given(people),
+        "--k",
+        20,
+        "--hierarchies",
+        folder,
+        "--labels",
+        "hierarchy",
+    )
     code, _, _ = run(*words, "-o", people / "public.csv")
     assert code == 0
     groups = {label for row in Hierarchy.read(folder / "age.csv").rows for label in row}
@@ -72,7 +85,7 @@ def test_a_broken_hierarchy_is_named_by_its_group(run, people):
     folder = people / "hierarchies"
     folder.mkdir()
     (folder / "housing.csv").write_text("own;home;*\nrent;;*\nfor free;home;*\n")
-    code, _, errors = run("anonymize", *given(people), "--hierarchies", folder, "-o", people / "public.csv")
+    code, _, errors = run("anonymize", *KEEP, *given(people), "--hierarchies", folder, "-o", people / "public.csv")
     assert code == 2
     assert "hole: no name at level 1 above 'rent'" in errors
     assert not (people / "public.csv").exists()
@@ -81,6 +94,8 @@ def test_a_broken_hierarchy_is_named_by_its_group(run, people):
 def test_ties_and_suppression_are_told(run, people):
     words = (
         "anonymize",
+        "--keep",
+        "credit_amount",
         *given(people),
         "--mode",
         "relaxed",
@@ -102,13 +117,24 @@ def test_ties_and_suppression_are_told(run, people):
 
 def test_several_k_side_by_side(run, people):
     page = people / "which-k.html"
-    code, out, _ = run("anonymize", *given(people), "--sweep", "k=2,10,50", "--encoding", "tf", "--report", page)
+    code, out, _ = run(
+        "anonymize",
+        "--keep",
+        "credit_amount",
+        *given(people),
+        "--sweep",
+        "k=2,10,50",
+        "--encoding",
+        "tf",
+        "--report",
+        page,
+    )
     assert code == 0
     assert "knee" in out
     assert "original rows" in out
     text = page.read_text()
     assert text.count("<svg") == 2
-    code, out, _ = run("anonymize", *given(people), "--sweep", "k=2,10,50", "--encoding", "tf", "--json")
+    code, out, _ = run("anonymize", *KEEP, *given(people), "--sweep", "k=2,10,50", "--encoding", "tf", "--json")
     assert [p["k"] for p in json.loads(out)["points"]] == [2, 10, 50]
 
 
@@ -125,6 +151,6 @@ def test_several_k_side_by_side(run, people):
 )
 def test_bad_requests_say_what_to_do(run, people, words, message, monkeypatch):
     monkeypatch.chdir(people)
-    code, _, errors = run("anonymize", *given(people), *words)
+    code, _, errors = run("anonymize", *KEEP, *given(people), *words)
     assert code == 2
     assert message in errors

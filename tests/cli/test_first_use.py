@@ -1,6 +1,9 @@
 """What somebody meets who uses the commands for the first time: files that clash, columns that nobody declared."""
 
+import hashlib
+import html
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +13,8 @@ import countervail as cv
 from countervail.cli.shared.common import pointing
 from countervail.core.files.frames import write_frame
 from countervail.core.files.schema_file import write_schema
+
+KEEP = ("--keep", "salary", "--keep", "notes")
 
 ROWS = 120
 SCHEMA = cv.Schema(
@@ -72,7 +77,7 @@ def test_check_fails_for_columns_that_nobody_declared(run, people, extra):
 
 
 def test_anonymize_names_what_is_published_as_it_is(run, people):
-    words = ("anonymize", *given(people), "--k", 5, "-o", people / "public.csv")
+    words = ("anonymize", *given(people), *KEEP, "--k", 5, "-o", people / "public.csv")
     code, text, _ = run(*words)
     assert code == 0
     promise, shown, note = text.splitlines()[2:5]
@@ -87,12 +92,12 @@ def test_anonymize_names_what_is_published_as_it_is(run, people):
 def test_only_columns_with_many_different_values_point_at_people():
     frame = pd.DataFrame({"few": [*range(19), *[None] * 21], "own": range(40), "two": [*range(20)] * 2})
     assert pointing(frame, frame.columns) == ["own"]
-    tenth = pd.DataFrame({"edge": [*range(90), *[0] * 10], "above": [*range(91), *[0] * 9]})
-    assert pointing(tenth, tenth.columns) == ["above"]
+    fifth = pd.DataFrame({"edge": [*range(20), *[77] * 80], "above": [*range(21), *[77] * 79]})
+    assert pointing(fifth, fifth.columns) == ["above"]
 
 
 def test_explain_warns_of_texts_that_point_at_people(run, people):
-    note = "almost everybody has a value of their own in"
+    note = "many people have a value of their own in"
     code, _, err = run("explain", *given(people), "--k", 5, "-o", people / "a.txt")
     assert code == 0 and f"{note} notes. Such a column points at people" in err
     write_schema(SCHEMA.with_roles(identifier=["id", "notes"]), people / "people.toml")
@@ -169,7 +174,17 @@ def trees(people, *names):
     folder.mkdir()
     for name in names:
         (folder / name).write_text("Ghent;*\nBruges;*\n", encoding="utf-8")
-    return ("anonymize", *given(people), "--k", 5, "--hierarchies", folder, "-o", people / "public.csv")
+    return (
+        "anonymize",
+        *given(people),
+        *KEEP,
+        "--k",
+        5,
+        "--hierarchies",
+        folder,
+        "-o",
+        people / "public.csv",
+    )
 
 
 def test_hierarchies_of_no_column_are_named(run, people):
@@ -236,3 +251,74 @@ def test_rules_end_with_a_word_on_their_bounds(run, people):
     code, _, err = run("rules", *given(people), "--k", 5)
     assert code == 0
     assert err.splitlines()[-1].startswith("The bounds of rules are values that somebody has")
+
+
+# ---------------------------------------------------------------- what a person signs
+
+
+def test_a_column_in_which_many_have_a_value_of_their_own_leaves_only_when_that_is_said(run, people):
+    words = ("anonymize", *given(people), "--k", 5, "-o", people / "public.csv")
+    code, out, err = run(*words)
+    assert code == 2 and not out and not (people / "public.csv").exists()
+    assert "in salary, notes" in err and "--keep salary --keep notes" in err
+    assert run(*words, *KEEP)[0] == 0
+    code, _, err = run(*words, *KEEP, "--keep", "age")
+    assert code == 2 and "--keep must name one of the columns that leave as they are" in err
+
+
+def test_the_page_holds_all_that_was_said_and_how_it_was_made(run, people):
+    words = ("anonymize", *given(people), *KEEP, "--k", 5, "-o", people / "public.csv", "--report", people / "p.html")
+    _, text, _ = run(*words)
+    said = json.loads(run(*words, "--json")[1])
+    page = html.unescape((people / "p.html").read_text(encoding="utf-8"))
+    for note in said["notes"]:
+        assert note in text.splitlines() and note in page
+    assert len(said["notes"]) >= 1
+    made = said["making"]
+    assert made["sha256"] == hashlib.sha256((people / "public.csv").read_bytes()).hexdigest()
+    for word in (
+        made["sha256"],
+        "people.csv",
+        "public.csv",
+        made["when"],
+        made["version"],
+        made["schema"],
+        "method",
+        "k",
+    ):
+        assert word in page
+    for column, role, how in made["leaves"]:
+        assert column in page and role in page and how in page
+
+
+@pytest.mark.parametrize("labels", ["tight", "hierarchy"])
+def test_no_page_shows_a_value_that_few_people_hold(run, tmp_path, labels):
+    """Birth dates of three or four people each, and the oldest of all."""
+    rng = np.random.default_rng(0)
+    born = pd.Series(
+        [f"19{rng.integers(50, 99)}-{rng.integers(1, 13):02d}-{rng.integers(1, 28):02d}" for _ in range(90)]
+    )
+    frame = pd.DataFrame({"born": pd.concat([born, born, born], ignore_index=True)})
+    frame["points"] = np.append(rng.integers(100, 200, len(frame) - 1), 987)
+    frame["ok"] = rng.choice(["no", "yes"], len(frame))
+    schema = cv.Schema(
+        (
+            cv.Column("born", "categorical", "quasi"),
+            cv.Column("points", "numeric", "quasi"),
+            cv.Column("ok", role="target"),
+        )
+    )
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    write_schema(schema, tmp_path / "people.toml")
+    (tmp_path / "h").mkdir()
+    rows = [f"{v};{v[:3]}0s;*" for v in sorted(set(frame["born"]))]
+    (tmp_path / "h" / "born.csv").write_text("\n".join(rows), encoding="utf-8")
+    code, _, err = run(
+        *("anonymize", tmp_path / "people.csv", "-s", tmp_path / "people.toml", "--k", 10, "--labels", labels),
+        *("--hierarchies", tmp_path / "h", "-o", tmp_path / "public.csv", "--report", tmp_path / "page.html"),
+    )
+    assert code == 0, err
+    page, public = (tmp_path / "page.html").read_text(encoding="utf-8"), (tmp_path / "public.csv").read_text()
+    shown = set(re.findall(r"19\d\d-\d\d-\d\d", page))
+    assert not shown, "dates that three people share"
+    assert "987" not in page or "987" in public

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import pandas as pd
 import typer
 
 from countervail import registry
@@ -17,6 +20,7 @@ from countervail.cli.shared.common import (
     LedgerOption,
     SchemaFile,
     check_ending,
+    formula_notes,
     only_sensitive,
     open_ledger,
     pointing,
@@ -33,7 +37,11 @@ from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
 from countervail.core.files.schema_file import read_schema
 from countervail.core.release import Release
+from countervail.core.stats import plain_json
 from countervail.core.table import Table
+
+if TYPE_CHECKING:
+    from countervail.report.anonymized_page import AnonymizedSummary
 
 FLAGS = (
     *("k", "l", "diversity", "t", "closeness", "sensitive"),
@@ -105,6 +113,10 @@ def anonymize(
     missing: Annotated[
         list[str] | None, typer.Option(help="With noise: a column where missing is a level; may be repeated.")
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
+    ] = None,
     sweep: Annotated[str | None, typer.Option(help="Compare several k instead of writing: k=2,5,10,20.")] = None,
     encoding: Annotated[
         CellEncoding, typer.Option(help="Of --sweep: how a model reads cells.")
@@ -116,7 +128,9 @@ def anonymize(
 ) -> None:
     """Anonymise a table: quasi-identifiers become ranges and sets, identifiers are dropped, rows are shuffled.
 
-    The promise is counted anew on what is about to be written; a table that breaks it is not written.
+    The promise is counted anew on what is about to be written; a table that breaks it is not written. Columns that are
+    neither identifiers nor quasi-identifiers leave as they are; where many people have a value of their own, only if
+    you say --keep.
 
     Example: `countervail anonymize people.csv --schema people.toml --k 10 --l 3 --sensitive illness -o public.csv`
 
@@ -155,22 +169,26 @@ def anonymize(
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
         table = Table.read(data, schema)
+        rows_kept = method in releasing_rows()
+        if rows_kept:
+            _check_kept(table, keep or [])
         tick(1, 4)
         protector.fit(table)
         tick(2, 4)
         release = protector.protect(table)
         tick(3, 4)
-        rows_kept = method in releasing_rows()
-        unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
-        found, pages = _figures(release, table, k or USUAL["k"], report) if rows_kept else ({}, {})
         shown = release.to_text_frame()
-        write_files({output: frame_writer(shown, output), **pages})
+        unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
+        if rows_kept:
+            found = _write(release, table, shown, _Paths(data, output, report), k or USUAL["k"], unused)
+        else:
+            write_files({output: frame_writer(shown, output)})
         tick(4, 4)
-    say_formulas(shown, output)
+    if as_json or not rows_kept:
+        say_formulas(shown, output)
     if not rows_kept:
         _say_others(release, table, registry.fact(kind, "rows_are"), output, as_json)
         return
-    found = found | _shown(release) | unused
     if as_json:
         say_json({**found, "output": str(output), "report": None if report is None else str(report)})
         return
@@ -180,17 +198,25 @@ def anonymize(
     say(f"Promise: {release.guarantee}")
     if found["as_they_are"]:
         say(f"Published as they are: {', '.join(found['as_they_are'])}.")
-    if found["pointing"]:
-        say(pointing_note(found["pointing"]))
-    if found["unused_hierarchies"]:
-        say(
-            f"Note: no column that is generalised has the name of {', '.join(found['unused_hierarchies'])} in "
-            f"'{hierarchies}'; spelling counts. Generalised: {', '.join(table.schema.names('quasi'))}."
-        )
-    for caveat in release.caveats:
-        say(f"Note: {caveat}")
+    for note in found["notes"]:
+        say(note)
     if report is not None:
         remark(f"Report: {report.resolve()}")
+
+
+def _check_kept(table: Table, keep: list[str]) -> None:
+    """Columns that point at people leave only when that was said, and nothing is said of columns that do not leave."""
+    leaving = [c.name for c in table.schema if c.role not in ("identifier", "quasi")]
+    if strange := [n for n in keep if n not in leaving]:
+        must = f"one of the columns that leave as they are: {', '.join(leaving)}"
+        raise ParameterError(f"--keep must name {must}. Got '{strange[0]}'.")
+    if pointed := [n for n in pointing(table.frame, leaving) if n not in keep]:
+        flags = " ".join(f"--keep {n}" for n in pointed)
+        raise ParameterError(
+            f"Many people have a value of their own in {', '.join(pointed)}, which would leave as it is and points at "
+            f"people as a name does. Group its values, give it the role 'quasi' or 'identifier' in the schema, or say "
+            f"that it may leave: {flags}."
+        )
 
 
 def _check_wanted(
@@ -228,31 +254,74 @@ def _say_others(release: Release, table: Table, what: str, output: Path, as_json
         say(f"Note: {caveat}")
 
 
-def _shown(release: Release) -> dict[str, list[str]]:
-    """Columns that leave as they are, and those of them that are different for almost everybody."""
+def _leaving(release: Release, unused: list[str], shown: pd.DataFrame, output: Path) -> dict[str, list[str]]:
+    """Columns that leave as they are, those of them that point at people, and all that is to be said of the release."""
     names = [n for n in release.schema.names() if n in release.others.columns]
-    return {"as_they_are": names, "pointing": pointing(release.others, names)}
+    pointed = pointing(release.others, names)
+    notes = [pointing_note(pointed)] if pointed else []
+    if unused:
+        notes.append(
+            f"Note: no column that is generalised has the name of {', '.join(unused)} in the folder of --hierarchies; "
+            f"spelling counts. Generalised: {', '.join(release.schema.names('quasi'))}."
+        )
+    notes += [f"Note: {caveat}" for caveat in release.caveats]
+    notes += formula_notes(shown, output)
+    return {"as_they_are": names, "pointing": pointed, "unused_hierarchies": unused, "notes": notes}
 
 
-def _unused(folder: Path | None, taken: Mapping[str, Any]) -> dict[str, list[str]]:
+def _unused(folder: Path | None, taken: Mapping[str, Any]) -> list[str]:
     """Hierarchy files that belong to no column that is generalised."""
     files = [] if folder is None else sorted(folder.glob("*.csv"))
-    return {"unused_hierarchies": [f.name for f in files if f.stem not in taken]}
+    return [f.name for f in files if f.stem not in taken]
 
 
-def _figures(
-    release: Release, table: Table, k: int, report: Path | None
-) -> tuple[dict[str, Any], dict[Path, Callable[[Path], object]]]:
-    """What is said of the release, and what writes its report."""
-    from countervail.report.anonymized_page import anonymized_page, summarize
+class _Paths(NamedTuple):
+    """The files of a run."""
 
-    summary = summarize(release, table, hide_below=k)
-    pages: dict[Path, Callable[[Path], object]] = {}
-    if report is not None:
-        from countervail.report import render_page
+    data: Path
+    output: Path
+    report: Path | None
 
-        pages[report] = text_writer(render_page(anonymized_page(summary)))
-    figures = {
+
+def _write(
+    release: Release, table: Table, shown: pd.DataFrame, paths: _Paths, k: int, unused: list[str]
+) -> dict[str, Any]:
+    """Write the release and its page, both or none; what is to be said of it."""
+    from countervail.report import render_page
+    from countervail.report.anonymized_page import Making, anonymized_page, summarize
+
+    leaving = _leaving(release, unused, shown, paths.output)
+    summary, made, notes = summarize(release, table, hide_below=k), release.provenance, tuple(leaving["notes"])
+    how = {"quasi": "as ranges, sets or groups", "identifier": "not at all"}
+    digest: list[str] = []
+
+    def write_table(path: Path) -> None:
+        frame_writer(shown, paths.output)(path)
+        digest.append(hashlib.sha256(path.read_bytes()).hexdigest())
+
+    def making() -> Making:
+        return Making(
+            paths.data.name,
+            paths.output.name,
+            digest[0],
+            datetime.now(UTC).isoformat(timespec="seconds"),
+            made["countervail"],
+            made["schema"],
+            (("method", made["protector"]), *((n, str(v)) for n, v in made["parameters"].items() if v is not None)),
+            tuple((c.name, c.role, how.get(c.role, "as it is")) for c in table.schema),
+            notes,
+        )
+
+    writers: dict[Path, Callable[[Path], object]] = {paths.output: write_table}
+    if paths.report is not None:
+        writers[paths.report] = lambda path: text_writer(render_page(anonymized_page(summary, making())))(path)
+    write_files(writers)
+    return {**_figures(release, summary), **leaving, "making": plain_json(making())}
+
+
+def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:
+    """What is said of the release."""
+    return {
         "guarantee": release.guarantee.to_dict(),
         "promise": summary.promise,
         "caveats": list(summary.caveats),
@@ -266,4 +335,3 @@ def _figures(
         "prosecutor": summary.prosecutor,
         "marketer": summary.marketer,
     }
-    return figures, pages

@@ -19,6 +19,7 @@ from countervail.report.figures import before_after
 from countervail.report.page import Fact, Page, Section
 
 _BINS, _SHOWN = 20, 15
+_FLOOR = 10  # values that fewer people hold are on no page, whatever k is
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,24 @@ class AnonymizedSummary:
     columns: tuple[Spread, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Making:
+    """How a release was made, and all that was said of it: what a person who signs must know."""
+
+    source: str
+    written: str
+    sha256: str
+    when: str
+    version: str
+    schema: str
+    options: tuple[tuple[str, str], ...]
+    leaves: tuple[tuple[str, str, str], ...]  # column, role, how it leaves
+    notes: tuple[str, ...]
+
+
 def summarize(release: Release, table: Table, *, hide_below: int = 1) -> AnonymizedSummary:
-    """The figures of a release beside its table; original counts below `hide_below` are not told."""
+    """The figures of a release beside its table; values and counts of fewer than `hide_below` (or 10) are not told."""
+    hide_below = max(hide_below, _FLOOR)
     sizes = np.bincount(release.classes())
     risk = measure.release_risk(release)
     moved = {s.name: s.distance for s in measure.column_shifts(release, table=table)}
@@ -74,8 +91,10 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
     )
 
 
-def anonymized_page(summary: AnonymizedSummary, title: str = "An anonymised table") -> Page:
-    """Figures first, then each column before and after."""
+def anonymized_page(
+    summary: AnonymizedSummary, making: Making | None = None, title: str = "An anonymised table"
+) -> Page:
+    """Figures first, then what leaves and what was said of it, each column before and after, and how it was made."""
     facts = [
         Fact(f"{summary.classes:,}", "classes of people who share their published quasi-identifiers"),
         Fact(f"{summary.smallest:,}", f"people in the smallest class; {summary.average:.1f} on average"),
@@ -86,6 +105,11 @@ def anonymized_page(summary: AnonymizedSummary, title: str = "An anonymised tabl
     ]
     lead = f"{summary.rows:,} rows are released, {summary.suppressed:,} are suppressed."
     sections = [Section("What it costs and what it hides", facts=facts)]
+    notes = dict.fromkeys([*summary.caveats, *(() if making is None else making.notes)])
+    if making is not None:
+        sections.append(Section("What leaves", header=("column", "role", "how it leaves"), rows=making.leaves))
+    if notes:
+        sections.append(Section("What to know", list(notes)))
     for column in summary.columns:
         picture = before_after(column.values, column.before, column.after, column.name)
         caption = (
@@ -93,8 +117,19 @@ def anonymized_page(summary: AnonymizedSummary, title: str = "An anonymised tabl
             f"set. NCP {column.ncp:.1%}; the distribution moved by {column.shift:.1%}."
         )
         sections.append(Section(column.name, picture=picture, caption=caption))
-    note = "Bars of the original that stand for fewer people than a class must hold are left out."
-    return Page(title, lead, sections, summary.promise, " ".join([*summary.caveats, note]))
+    if making is not None:
+        made = [
+            ("read from", making.source),
+            ("written to", making.written),
+            ("SHA-256 of what was written", making.sha256),
+            ("time (UTC)", making.when),
+            ("Countervail", making.version),
+            ("digest of the schema", making.schema),
+            *making.options,
+        ]
+        sections.append(Section("How it was made", header=("what", "value"), rows=made))
+    note = "Values and bars of the original that stand for fewer people than a class must hold, or ten, are left out."
+    return Page(title, lead, sections, summary.promise, note)
 
 
 def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: float) -> Spread:
@@ -103,7 +138,7 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: 
     if isinstance(axis, Range):
         names, before, after = _bins(axis, weights, values)
     else:
-        names, before, after = _values(axis.known, axis.member, weights, values)
+        names, before, after = _values(axis.known, axis.member, weights, values, hide_below)
     shown = np.where(before < hide_below, 0.0, before)
     one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
     return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()), shift)
@@ -113,11 +148,12 @@ def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], F
     """Rows per bin; a class's rows lie evenly over its range."""
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     inside = numbers[np.isfinite(numbers)]
-    if axis.whole and len(inside):
-        step = np.ceil((inside.max() - inside.min() + 1) / _BINS)  # bins of equally many whole numbers
-        edges = np.arange(inside.min() - 0.5, inside.max() + 0.5 + step, step)
+    ends = np.concatenate([axis.low[np.isfinite(axis.low)], axis.high[np.isfinite(axis.high)]])  # that leave anyway
+    if axis.whole and len(ends):
+        step = np.ceil((ends.max() - ends.min() + 1) / _BINS)  # bins of equally many whole numbers
+        edges = np.arange(ends.min() - 0.5, ends.max() + 0.5 + step, step)
     else:
-        edges = np.histogram_bin_edges(inside, _BINS) if len(inside) else np.array([0.0, 1.0])
+        edges = np.histogram_bin_edges(ends, _BINS) if len(ends) else np.array([0.0, 1.0])
     before = np.histogram(inside, edges)[0].astype(float)
     pad = 0.5 if axis.whole else 0.0
     low, high = axis.low - pad, axis.high + pad
@@ -135,13 +171,19 @@ def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], F
 
 
 def _values(
-    known: tuple[object, ...], member: NDArray[np.bool_], weights: Floats, values: pd.Series
+    known: tuple[object, ...], member: NDArray[np.bool_], weights: Floats, values: pd.Series, hide_below: int
 ) -> tuple[list[str], Floats, Floats]:
-    """Rows per value, the most frequent first; a class's rows lie evenly over its set."""
+    """Rows per value, the most frequent first; a class's rows lie evenly over its set. What few hold has no name."""
     share = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
     after = weights @ share
     counts = values.value_counts(dropna=False)
     held = {None if pd.isna(v) else v: float(n) for v, n in counts.items()}  # type: ignore[call-overload]
     before = np.array([held.get(v, 0.0) for v in known])
-    order = np.argsort(-before, kind="stable")[:_SHOWN]
-    return [cell_text(known[i]) for i in order], before[order], after[order]
+    order = np.argsort(-before, kind="stable")
+    named = order[:_SHOWN][before[order[:_SHOWN]] >= hide_below]
+    others = np.setdiff1d(order, named)
+    names = [cell_text(known[i]) for i in named]
+    if not len(others):
+        return names, before[named], after[named]
+    together = [np.append(x[named], x[others].sum()) for x in (before, after)]
+    return [*names, "others"], together[0], together[1]

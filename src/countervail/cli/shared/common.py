@@ -24,7 +24,7 @@ from countervail.core.stats import plain_value
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
-_OWN = 0.9  # above this share of different values, a column points at people
+_OWN = 0.2  # above this share of people with a value of their own, a column points at people
 _EXACT = 1e15  # whole numbers below it are the same as floats
 _FEW = 20  # with fewer values, all of them may differ by chance
 
@@ -99,11 +99,19 @@ def open_ledger(path: Path | None, dataset: str | None, edition: str = "") -> An
 
 def say_formulas(frame: pd.DataFrame, path: Path) -> None:
     """Say that a CSV differs from its table where a spreadsheet would have run a cell."""
-    if ".csv" in path.suffixes and (count := formula_cells(frame)):
-        remark(
-            f"Note: {count:,} cell(s) begin like a formula; an apostrophe stands before them in {path.name}, so that "
-            f"no spreadsheet runs them (`countervail proof csv-formulas`)."
-        )
+    for note in formula_notes(frame, path):
+        remark(note)
+
+
+def formula_notes(frame: pd.DataFrame, path: Path) -> list[str]:
+    """What is to be said of cells that a spreadsheet would have run."""
+    count = formula_cells(frame) if ".csv" in path.suffixes else 0
+    if not count:
+        return []
+    return [
+        f"Note: {count:,} cell(s) begin like a formula; an apostrophe stands before them in {path.name}, so that "
+        f"no spreadsheet runs them (`countervail proof csv-formulas`)."
+    ]
 
 
 def check_ending(path: Path | None, endings: tuple[str, ...], *read: Path | None) -> None:
@@ -127,15 +135,15 @@ def check_not_read(path: Path | None, *read: Path | None) -> None:
 
 
 def pointing(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """Which of these columns have a different value for almost everybody who has one."""
+    """In which of these columns many people have a value that nobody else has."""
     filled = {n: frame[n].dropna() for n in names}
-    return [n for n, v in filled.items() if len(v) >= _FEW and v.nunique() > _OWN * len(v)]
+    return [n for n, v in filled.items() if len(v) >= _FEW and (v.value_counts() == 1).sum() > _OWN * len(v)]
 
 
 def pointing_note(names: list[str]) -> str:
     """What such columns mean."""
     return (
-        f"Note: almost everybody has a value of their own in {', '.join(names)}. Such a column points at people as a "
+        f"Note: many people have a value of their own in {', '.join(names)}. Such a column points at people as a "
         f"name does. Group its values, give it the role 'quasi' or 'identifier' in the schema, or drop it."
     )
 
