@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import numpy as np
 import typer
 
 from countervail.cli.anonymize import Closeness, Diversity
 from countervail.cli.shared.common import AsJson, Person, SchemaFile, only_sensitive, say, say_json, table
-from countervail.core.errors import ParameterError, bad_parameter
+from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError, bad_parameter
 from countervail.core.files.release_file import PublishedFile, Verdict, examine
 from countervail.core.files.schema_file import read_schema
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.people import people_of
+from countervail.core.people import people_of, rows_per_person
 from countervail.core.schema import Schema
+from countervail.core.table import Table
+
+_ANSWERS = ("query", "status", "decision")  # columns of answers that were written as a table
 
 
 def check(
-    release: Annotated[Path, typer.Argument(help="A published .csv, .csv.gz or .parquet file.", show_default=False)],
+    release: Annotated[
+        Path,
+        typer.Argument(
+            help="A published .csv, .csv.gz or .parquet file; or explanations (.json) with --against.",
+            show_default=False,
+        ),
+    ],
     schema: SchemaFile,
     k: Annotated[int, typer.Option(help="People who share every combination, at least.", min=1)] = 10,
     l: Annotated[float | None, typer.Option("--l", help="Diversity of the sensitive column.")] = None,  # noqa: E741
@@ -30,6 +40,9 @@ def check(
     closeness: Annotated[Closeness, typer.Option(help="How far apart sensitive values are.")] = Closeness.equal,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="The people whom explanations must not give away, as a file of rows.")
+    ] = None,
     person: Person = None,
     rows_are_people: Annotated[
         bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
@@ -43,9 +56,20 @@ def check(
     count once, unless you say that they are different people's.
 
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
+
+    Answers: `countervail check answers.json --against people.csv --schema people.toml --k 10`
     """
+    if against is not None or release.suffix == ".json":
+        if l is not None or t is not None:
+            raise ParameterError("--l and --t are for tables: in explanations only people are counted (--k).")
+        _check_answers(release, against, schema, k, as_json)
     known = read_schema(schema)
     published = PublishedFile.read(release, known)
+    if set(_ANSWERS) <= set(published.undeclared):
+        raise ParameterError(
+            f"'{release.name}' holds explanations: an answer shows the asker's own values beside what would change, so "
+            f"its rows are no people. Write answers with -o answers.json, and check them with --against people.csv."
+        )
     promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
     people, notes = _people(published, person, rows_are_people)
     verdicts = [examine(people if isinstance(p, KAnonymity) else published, p) for p in promises]
@@ -65,6 +89,41 @@ def check(
         )
     else:
         _tell(published, verdicts, notes, holds)
+    raise typer.Exit(0 if holds else 1)
+
+
+def _check_answers(path: Path, against: Path | None, schema: Path, k: int, as_json: bool) -> NoReturn:
+    """How many people fit what each answer says of somebody else; the asker's own values fit everybody."""
+    from countervail.core.explanation import Explanations
+
+    if against is None:
+        raise ParameterError("Explanations are checked against people: give --against, the rows that they came from.")
+    if path.suffix != ".json":
+        raise ParameterError("--against is for explanations, as `countervail explain -o answers.json` writes them.")
+    if not path.is_file():
+        raise DataNotFoundError(f"No file of explanations at '{path}'.")
+    answers, table = Explanations.from_json(path.read_text(encoding="utf-8")), Table.read(against, schema)
+    if not table.schema.names("quasi"):
+        raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
+    known = table.schema.names("quasi")  # whatever the file says of itself
+    regions = replace(answers, schema=answers.schema.with_roles(quasi=known)).regions
+    counts = regions.count(table.frame) // rows_per_person(table) if len(regions) else np.zeros(0, dtype=np.int64)
+    least, short = int(counts.min(initial=len(table))), int((counts < k).sum())
+    holds = not short
+    if as_json:
+        told = {"holds": holds, "answers": len(counts), "people": len(table), "k": k}
+        say_json({**told, "least": least if len(counts) else None, "failing": short, "promise": str(answers.guarantee)})
+        raise typer.Exit(0 if holds else 1)
+    say(f"{len(counts):,} answers about {len(table):,} people; promised: {answers.guarantee}")
+    if len(counts):
+        say(f"What an answer says of somebody else fits at least {least:,} of them.")
+    if short:
+        say(f"{short:,} answers fit fewer than {k} people.")
+    say("The explanations keep what was asked." if holds else "The explanations do NOT keep what was asked.")
+    say(
+        "This counts who fits the quasi-identifiers, as someone with a register would. Whoever knows the code, or asks "
+        "often, may do more: `countervail proof reciprocal-groups`."
+    )
     raise typer.Exit(0 if holds else 1)
 
 

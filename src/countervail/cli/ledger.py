@@ -101,6 +101,7 @@ def show(
     say(f"[{'#' * done}{'.' * (_WIDTH - done)}] {found.share_spent:.1%} spent")
     say(f"Left: {found.left}. Composition: {found.budget.composition}.")
     say(f"Entries: {found.entries:,}; groupings for k-anonymous releases: {found.groupings:,}.")
+    say(found.promise)
     if found.last:
         say(f"Created {in_words(found.created)}, last entry {in_words(found.last)} (UTC).")
     if check:

@@ -57,13 +57,30 @@ class Statement:
         """How much of the budget is spent, from 0 to 1."""
         return share_spent(self.budget, self.used)
 
+    @property
+    def promise(self) -> str:
+        """What holds of all that was released with the ledger, and what epsilon says nothing about."""
+        within = f"with this ledger about '{self.budget.dataset}' stays within {self.budget.claim}"
+        if not self.groupings:
+            return f"Everything released {within}."
+        return (
+            f"What was released with noise {within}. No epsilon covers the k-anonymous releases that left through it "
+            f"({self.groupings:,} grouping(s)): they keep their own promise."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data."""
         counters = [
             {"name": lane.name, "spent": u / lane.unit, "allowed": lane.allowed / lane.unit}
             for lane, u in zip(lanes(self.budget), self.used)
         ]
-        about = {"entries": self.entries, "groupings": self.groupings, "created": self.created, "last": self.last}
+        about: dict[str, Any] = {
+            "entries": self.entries,
+            "groupings": self.groupings,
+            "created": self.created,
+            "last": self.last,
+        }
+        about |= {"promise": self.promise}
         told: dict[str, Any] = plain_value({"counters": counters, "left": self.left, **about})
         return {"budget": self.budget.to_dict(), **told}
 

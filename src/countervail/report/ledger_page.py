@@ -48,5 +48,4 @@ def ledger_page(statement: Statement, entries: Sequence[Entry], curve: Sequence[
         Section("The budget over time", picture=picture, caption=_CAPTION),
         Section("The last entries", header=HEADER, rows=rows_of(entries)),
     ]
-    promise = f"Everything released with this ledger about '{budget.dataset}' stays within {budget.claim}."
-    return Page(f"Ledger of {budget.dataset}", f"Budget: {budget.claim}.", sections, promise, _NOT_COVERED)
+    return Page(f"Ledger of {budget.dataset}", f"Budget: {budget.claim}.", sections, statement.promise, _NOT_COVERED)
