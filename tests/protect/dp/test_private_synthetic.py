@@ -79,12 +79,12 @@ def test_errors_are_the_same_whatever_the_table_holds(bad):
 
 
 def test_every_level_is_told_by_the_noisy_total_alone():
-    few, some, many = (fitted(small_table(n), epsilon=e) for n, e in ((30, 0.5), (300, 1.0), (4_000, 5.0)))
+    few, some, many = (fitted(small_table(n), epsilon=e) for n, e in ((30, 0.2), (800, 1.0), (4_000, 5.0)))
     assert (few.level_, some.level_, many.level_) == ("nothing", "columns", "pairs")
     words = [" ".join(p.explain(ROWS).caveats) for p in (few, some, many)]
     assert "count anything" in words[0] and "columns together" in words[1] and "too few" not in words[2]
     assert "count anything" in " ".join(few.protect().caveats)
-    assert few.codes_.tolist() == fitted(small_table(30, seed=3), epsilon=0.5).codes_.tolist()  # public rows
+    assert few.codes_.tolist() == fitted(small_table(30, seed=3), epsilon=0.2).codes_.tolist()  # public rows
 
 
 def test_the_synthetic_table_carries_what_goes_with_what():
