@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal, Self, get_args
 
 import pandas as pd
@@ -107,7 +108,7 @@ class Column:
         if self.type != "numeric" or d is None:
             raise SchemaError(f"Column '{self.name}' has cuts: these belong to numeric columns with a domain.")
         numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in c)
-        rising = numbers and len(c) >= 1 and all(a < b for a, b in zip(c, c[1:]))
+        rising = numbers and len(c) >= 1 and all(a < b for a, b in pairwise(c))
         if not rising or not d[0] <= c[0] <= c[-1] <= d[1]:
             raise SchemaError(f"The cuts of column '{self.name}' must be rising numbers within its domain.")
 

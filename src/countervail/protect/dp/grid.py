@@ -143,8 +143,8 @@ class Grid:
         halved = [n for n in schema.features if _is_halved(schema[n], table.frame[n].dtype)]
         if halved:
             raise SchemaError(
-                f"These columns are stored as fractions, but their domains leave two whole numbers: {halved}. Write the "
-                f"bounds with decimals, as in (0.0, 1.0); where only the two occur, (0.0, 1.0, 2)."
+                f"These columns are stored as fractions, but their domains leave two whole numbers: {halved}. Write "
+                f"the bounds with decimals, as in (0.0, 1.0); where only the two occur, (0.0, 1.0, 2)."
             )
         return cls(tuple(Axis.of(schema[n], table.frame[n].dtype, n in missing) for n in schema.features))
 
