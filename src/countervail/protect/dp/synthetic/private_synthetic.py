@@ -33,7 +33,7 @@ from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
 from countervail.protect.dp.grid import Axis, Grid
 from countervail.protect.dp.public import Public, public_target
 from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, rho_of
-from countervail.protect.dp.synthetic.draw import BudgetShares, Draw, draw_counts
+from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts
 from countervail.protect.dp.synthetic.rows import public_rows, synthetic_rows
 from countervail.protect.saved import Savable
 
@@ -312,7 +312,9 @@ class PrivateSynthetic(Savable, ExplanationProtector):
 
     @property
     def _careless(self) -> bool:
-        return bool(self.delta * max(self.draw_.total, 1) >= 1)
+        budget = self._budget()
+        people = self.draw_.total - 3 * budget.deviation(budget.total * TOTAL)  # hardly fewer
+        return bool(self.delta * people >= 1)
 
     def _caveats(self) -> tuple[str, ...]:
         """What must be known of every answer; a function of the draw and the settings."""

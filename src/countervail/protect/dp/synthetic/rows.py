@@ -13,7 +13,7 @@ from countervail.protect.dp.synthetic.draw import BudgetShares, Draw, settle
 
 MOST_ROWS = 50_000  # unless more are asked for: people in a larger table are spoken for by these
 _FEWEST = 1_000
-_PUBLIC = 5_000  # made-up rows where no record is counted, or where the model decides all others alike
+_PUBLIC = 20_000  # made-up rows where no record is counted, or where the model decides all others alike
 
 
 def synthetic_rows(draw: Draw, grid: Grid, spread: BudgetShares, budget: NoiseBudget, rows: int | None) -> Ints:
