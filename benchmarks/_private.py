@@ -2,11 +2,14 @@
 
 Adult: the codebook adult.names of the UCI repository lists all labels; the bounds are those of the census form (age
 capped at 90, capital gain at 99,999, hours at 99). German credit: labels from the UCI codebook; bounds that a lender
-would state in its conditions.
+would state in its conditions. COMPAS: round bounds of counts, and days of a stay in steps that grow. CMC: the survey's
+women of 15 to 49. ACS public coverage (California, 2018): ages and incomes as the task selects them (under 65, at most
+30,000 dollars; losses down to 19,998 by the PUMS dictionary), income in thousands.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import _record  # scripts put benchmarks/speed on the path
@@ -17,8 +20,19 @@ DROPPED = ("fnlwgt", "education-num", "capital-loss")
 _BOUNDS: dict[str, dict[str, tuple[float, ...]]] = {
     "adult": {"age": (17, 90), "capital-gain": (0, 99999), "hours-per-week": (1, 99)},
     "german_credit": {"duration": (0, 72), "credit_amount": (0, 20000), "age": (18, 80)},
+    "compas": {
+        "age": (18, 100),
+        **dict.fromkeys(("juv_fel_count", "juv_misd_count", "juv_other_count"), (0, 20)),
+        "priors_count": (0, 40),
+        "length_of_stay": (-1, 800),
+    },
+    "cmc": {"WifeAge": (15, 49), "ChildrenBorn": (0, 20)},
+    "acs_public_coverage_ca_2018": {"AGEP": (15, 64), "PINCP": (-20000, 30000)},
 }
-_MISSING = {"adult": ("workclass", "occupation", "native-country"), "german_credit": ()}
+_DAYS = (-1, 0, 1, 2, 3, 5, 7, 10, 14, 21, 30, 45, 60, 90, 120, 180, 270, 365, 540, 800)
+_DOLLARS = (-20000, -10000, -5000, -2000, -1000, -500, 0, 500, *range(1000, 30001, 1000))
+_CUTS = {("compas", "length_of_stay"): _DAYS, ("acs_public_coverage_ca_2018", "PINCP"): _DOLLARS}
+_MISSING = {"adult": ("workclass", "occupation", "native-country")}
 
 
 def load_declared(name: str) -> tuple[cv.Table, tuple[str, ...]]:
@@ -32,7 +46,12 @@ def load_declared(name: str) -> tuple[cv.Table, tuple[str, ...]]:
             domains[column.name] = sorted(frame[column.name].dropna().unique().tolist())
     kept = tuple(c for c in table.schema if c.name in frame.columns)
     schema = cv.Schema(kept, table.schema.favourable)
-    return cv.Table.from_frame(frame, schema=schema, domains=domains), _MISSING[name]
+    declared = cv.Table.from_frame(frame, schema=schema, domains=domains)
+    schema = declared.schema
+    for (owner, column), cuts in _CUTS.items():
+        if owner == name:
+            schema = schema.with_column(column, domain=schema[column].domain, cuts=cuts)
+    return replace(declared, schema=schema), _MISSING.get(name, ())
 
 
 def provenance(seed: int | None, *sets: str) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def test_the_tables_of_the_readme_are_up_to_date():
     [
         (("explain", "--method", "nice", "--k", 5), "--method nice does not take --k (that is for cfk)."),
         (("explain", "--epsilon", 1), "--method cfk does not take --epsilon (that is for private-histograms, "),
-        (("explain", "--method", "dp-table", "--reward", "none"), "does not take --reward (that is for nice, cfk)."),
+        (("explain", "--method", "dp-table", "--reward", "none"), "does not take --reward (that is for nice, cfk, "),
         (("explain", "--method", "noisy-counterfactual", "--neighbours", 3), "does not take --neighbours (that is"),
         (("explain", "--method", "magic"), "--method must be one of nice, cfk, "),
         (("anonymize", "-o", "o.csv", "--epsilon", 1), "--method mondrian does not take --epsilon (that is for dp-"),

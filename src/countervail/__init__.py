@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from countervail.protect import NoisyCounterfactual as NoisyCounterfactual
     from countervail.protect import PrivateHistograms as PrivateHistograms
     from countervail.protect import PrivateNeighbours as PrivateNeighbours
+    from countervail.protect import PrivateSynthetic as PrivateSynthetic
     from countervail.protect import load_protector as load_protector
     from countervail.protect import published as published
     from countervail.rules import LERS as LERS
@@ -120,6 +121,7 @@ __all__ = [
     "PrivacyWarning",
     "PrivateHistograms",
     "PrivateNeighbours",
+    "PrivateSynthetic",
     "RefusedError",
     "Region",
     "Regions",

@@ -68,7 +68,7 @@ def test_a_table_of_answers_is_no_table_of_people(run, answers):
 
 def test_nobody_answered_is_nothing_given_away(run, answers):
     _, write, given, _ = answers
-    e = write(cv.CFK(k=5, immutable=["income", "level"]))
+    e = write(cv.CFK(k=5, ranges={"income": (0, 1)}, immutable=["level", "ill", "age", "city"]))
     assert not e.found.any()
     code, out, _ = run("check", *given, "--k", 5, "--json")
     assert code == 0 and json.loads(out)["answers"] == 0 and json.loads(out)["least"] is None

@@ -61,7 +61,19 @@ _UNSEEN = (
     "Correct it if it is a slip."
 )
 _TRAINED = "No --model given: a forest of 100 trees is trained on the data."
-FLAGS = ("k", "search", "previous", "epsilon", "neighbours", "missing", "reward", "target", "ledger", *CONSTRAINTS)
+FLAGS = (
+    "k",
+    "search",
+    "previous",
+    "epsilon",
+    "delta",
+    "neighbours",
+    "missing",
+    "reward",
+    "target",
+    "ledger",
+    *CONSTRAINTS,
+)
 
 
 class SearchName(StrEnum):
@@ -79,6 +91,7 @@ class RewardName(StrEnum):
     sparsity = "sparsity"
     proximity = "proximity"
     plausibility = "plausibility"
+    typical = "typical"
 
 
 def explain(
@@ -106,6 +119,9 @@ def explain(
         typer.Option(help="File that keeps who hides with whom; read if it is there, then written. Confidential."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget of an answer, or of the one draw.")] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="The chance with which epsilon may be exceeded; 0: never, for more noise.")
+    ] = None,
     neighbours: Annotated[int | None, typer.Option(help="How many records are looked at for an answer.")] = None,
     missing: Annotated[
         list[str] | None, typer.Option(help="A column where missing is a level; may be repeated.")
@@ -157,7 +173,7 @@ def explain(
     --language de`
 
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
-    --method private-neighbours --epsilon 0.1 --ledger people.ledger --dataset "customers 2026"`
+    --method private-synthetic --epsilon 1 --ledger people.ledger --dataset "customers 2026"`
     """
     check_ending(output, ENDINGS, data, schema, rows, model, previous, ledger)
     check_not_read(previous, data, schema, rows, model, ledger)
@@ -170,6 +186,7 @@ def explain(
         "search": search,
         "previous": previous,
         "epsilon": epsilon,
+        "delta": delta,
         "neighbours": neighbours,
         "missing": missing or None,
         "reward": reward,

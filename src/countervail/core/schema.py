@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal, Self, get_args
 
 import pandas as pd
@@ -54,6 +55,9 @@ class Column:
         The values that an explanation may ask for: `(low, high)` of a numeric column, a list of values otherwise.
     forbidden : tuple
         Steps that an explanation may not ask for, as `(from, to)` pairs; "*" is every other value.
+    cuts : tuple, optional
+        Numeric, with a domain: the values that private protectors tell apart, rising, such as round amounts that grow
+        farther apart; all others go to the nearest. Public like the domain.
     """
 
     name: str
@@ -68,6 +72,7 @@ class Column:
     actionable: Actionable = "any"
     range: tuple[Any, ...] | None = None
     forbidden: tuple[tuple[Any, Any], ...] = ()
+    cuts: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -78,7 +83,7 @@ class Column:
             raise SchemaError(
                 f"The role of column '{self.name}' must be one of {ROLES}. Got {shown(self.role)} instead."
             )
-        for label in ("domain", "levels", "range"):
+        for label in ("domain", "levels", "range", "cuts"):
             object.__setattr__(self, label, _plain_values(self.name, label, getattr(self, label)))
         if self.type == "ordinal" and self.levels is None and self.domain is not None:
             object.__setattr__(self, "levels", self.domain)
@@ -94,6 +99,18 @@ class Column:
         if self.levels is not None and self.type != "ordinal":
             raise SchemaError(f"Column '{self.name}' has levels but is {self.type}: only ordinal columns have levels.")
         self._check_actionable()
+        self._check_cuts()
+
+    def _check_cuts(self) -> None:
+        c, d = self.cuts, self.domain
+        if c is None:
+            return
+        if self.type != "numeric" or d is None:
+            raise SchemaError(f"Column '{self.name}' has cuts: these belong to numeric columns with a domain.")
+        numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in c)
+        rising = numbers and len(c) >= 1 and all(a < b for a, b in pairwise(c))
+        if not rising or not d[0] <= c[0] <= c[-1] <= d[1]:
+            raise SchemaError(f"The cuts of column '{self.name}' must be rising numbers within its domain.")
 
     def _check_range(self) -> None:
         d = self.domain
@@ -231,7 +248,7 @@ class Schema:
 
     def declared(self) -> Self:
         """The schema without what was read off the rows; the types of quasi-identifiers are known outside."""
-        plain = (replace(c, domain=None, levels=None, read=False) if c.read else c for c in self.columns)
+        plain = (replace(c, domain=None, levels=None, cuts=None, read=False) if c.read else c for c in self.columns)
         open_ = (_retyped(c, "categorical") if c.inferred and c.role != "quasi" else c for c in plain)
         return replace(self, columns=tuple(open_))
 
@@ -254,7 +271,7 @@ class Schema:
             if c.read and c.role != "quasi":
                 there = set(frame[c.name].dropna().map(canonical_value)) if c.name in frame else set()
                 held = tuple(v for v in map(canonical_value, c.levels or ()) if v in there)
-                c = replace(c, domain=None, levels=held or None)
+                c = replace(c, domain=None, levels=held or None, cuts=None)
             columns.append(c)
         return replace(self, columns=tuple(columns))
 
@@ -276,7 +293,9 @@ class Schema:
         """The same schema with fields of one column changed."""
         old = self[name]
         if changes.get("type", old.type) != old.type:
-            changes = {"domain": None, "levels": None, **_without_order(old), **changes}
+            changes = {"domain": None, "levels": None, "cuts": None, **_without_order(old), **changes}
+        elif "domain" in changes and "cuts" not in changes:
+            changes = {"cuts": None, **changes}
         if "levels" in changes or "domain" in changes:
             changes = {"read": False, "inferred": False, **changes}
         if "type" in changes:
@@ -314,6 +333,8 @@ class Schema:
                 entry["domain"] = list(c.domain)
             if c.levels is not None:
                 entry["levels"] = list(c.levels)
+            if c.cuts is not None:
+                entry["cuts"] = list(c.cuts)
             if c.read:
                 entry["read"] = True
             if c.unit:
@@ -355,7 +376,7 @@ def _retyped(column: Column, new: Type) -> Column:
 
 def _without_order(column: Column) -> dict[str, Any]:
     """What is left of how a column may change when its values are no longer what they were."""
-    return {"range": None, "forbidden": (), "actionable": "no" if column.actionable == "no" else "any"}
+    return {"range": None, "forbidden": (), "cuts": None, "actionable": "no" if column.actionable == "no" else "any"}
 
 
 def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[Any, ...] | None:
@@ -388,6 +409,7 @@ def _column(name: str, entry: Any) -> Column:
         "forbidden",
         "domain",
         "levels",
+        "cuts",
         "read",
         "unit",
         "phrases",
@@ -398,7 +420,7 @@ def _column(name: str, entry: Any) -> Column:
         raise SchemaError(f"The entry of column '{name}' must be a table with {sorted(known)}.")
     if unknown := sorted(set(entry) - known):
         raise SchemaError(f"Unknown keys for column '{name}': {unknown}. Known: {sorted(known)}.")
-    for key in ("domain", "levels", "range", "forbidden"):
+    for key in ("domain", "levels", "range", "forbidden", "cuts"):
         if entry.get(key) is not None and not isinstance(entry[key], (list, tuple)):
             raise SchemaError(f"The {key} of column '{name}' must be a list. Got a single value instead.")
     if not isinstance(entry.get("read", False), bool):
@@ -417,4 +439,5 @@ def _column(name: str, entry: Any) -> Column:
         actionable=entry.get("actionable", "any"),
         range=tuple(entry["range"]) if entry.get("range") is not None else None,
         forbidden=tuple(entry.get("forbidden") or ()),
+        cuts=tuple(entry["cuts"]) if entry.get("cuts") is not None else None,
     )

@@ -18,10 +18,11 @@ from countervail.explain.answering import Answers, Queries, remarks
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
 from countervail.explain.several import SeveralAnswers, Ways
+from countervail.explain.typical import RowCrowd, choose_typical, within
 from countervail.explain.walk import Walk
 
-Reward = Literal["none", "sparsity", "proximity", "plausibility"]
-REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility")
+Reward = Literal["none", "sparsity", "proximity", "plausibility", "typical"]
+REWARDS: tuple[Reward, ...] = ("none", "sparsity", "proximity", "plausibility", "typical")
 _MASKED = 1 << 25  # cells of a query x row mask worked on at once
 _TRIED = 10  # neighbours that are walked to where one answer is not enough
 _STRETCHED = (
@@ -37,10 +38,11 @@ class NICE(Explainer):
 
     Parameters
     ----------
-    reward : {"none", "sparsity", "proximity", "plausibility"}
-        "none" returns the neighbour itself. The others move towards it one column at a time, by the best gain in
+    reward : {"none", "sparsity", "proximity", "plausibility", "typical"}
+        "none" returns the neighbour itself. The next three move towards it one column at a time, by the best gain in
         score, gain per distance, or gain times fall in the auto-encoder's error (two negative factors count as a
-        gain, as in the reference).
+        gain, as in the reference). "typical" (ours) goes to ten neighbours in each of the first three ways and takes
+        the answer that lies nearest to the rows of the table and, half as much, to the query.
     justified : bool
         Only training rows that the model classifies correctly serve as neighbours.
     target : "other", "favourable", a label or several
@@ -127,15 +129,18 @@ class NICE(Explainer):
             raise bad_parameter("NICE", "scale", f"one of {SCALES}", self.scale)
         check_count("NICE", "n_counterfactuals", self.n_counterfactuals)
         super().fit(table, model)
-        if self.reward != "none" and not self.decision_.has_scores:
+        if self.reward not in ("none", "typical") and not self.decision_.has_scores:
+            must = "'none' or 'typical' for a model that gives labels only"
             way_out = "Use reward='none', or a model with predict_proba."
-            raise bad_parameter("NICE", "reward", "'none' for a model that gives labels only", self.reward, way_out)
+            raise bad_parameter("NICE", "reward", must, self.reward, way_out)
         self._aim().wanted(self.decision_.train[:1])
         self.heom_ = HEOM.fit(self.encoder_, self.rows_, self.scale)
         self.stretched_ = stretched_columns(self.encoder_, self.rows_) if self.scale == "minmax" else []
         self.neighbours_ = Neighbours(self.heom_, self.rows_, self.decision_.train, self.eligible())
         if self.reward == "plausibility":
             self.auto_encoder_ = self.auto_encoder or AutoEncoder(self.encoder_, self.rows_)
+        if self.reward == "typical":
+            self.crowd_ = RowCrowd(self.heom_, self.rows_)
         return self
 
     @property
@@ -175,6 +180,8 @@ class NICE(Explainer):
         one = n == 1 and c.max_changes is None
         if self.reward == "none":
             answers = self._neighbours(asked, n, c)
+        elif self.reward == "typical":
+            answers = self._typical(asked, n, c)
         elif one:
             answers = self._walked(asked, self._neighbours(asked, 1, c))
         else:
@@ -205,7 +212,18 @@ class NICE(Explainer):
             scores[at] = decision.train_scores[rows[at]]
         return Answers(cells, after, found, scores)
 
-    def _walked(self, asked: Queries, goals: Answers, movable: Bools | None = None) -> Answers:
+    def _typical(self, asked: Queries, n: int, c: Constraints) -> Answers:
+        """Of the neighbours themselves and of the walks to them, those that lie best among the rows of the table."""
+        goals = self._neighbours(asked, max(n, _TRIED), replace(c, max_changes=None))
+        parts = [within(asked, goals, c.max_changes)]
+        if self.decision_.has_scores:
+            parts += [self._walked(asked, goals, None, reward) for reward in ("sparsity", "proximity")]
+        weights = c.weights if c.costs else None
+        return choose_typical(asked, parts, n, self.crowd_, lambda a, b: self.heom_.between(a, b, weights))
+
+    def _walked(
+        self, asked: Queries, goals: Answers, movable: Bools | None = None, reward: str | None = None
+    ) -> Answers:
         """As near to each query as one gets on the way to its neighbours; `found` where that is an answer."""
         n, at = len(goals.cells) // len(asked), np.flatnonzero(goals.found)
         origin = np.repeat(np.arange(len(asked)), n)[at]
@@ -215,7 +233,7 @@ class NICE(Explainer):
         if len(at) and asked.scores is not None and asked.constraints is not None:
             free = None if movable is None else movable[origin]
             wanted = asked.wanted[origin]
-            walk = Walk(self, asked.constraints, asked.encoder, asked.x[origin], cells[at], wanted, free)
+            walk = Walk(self, asked.constraints, asked.encoder, asked.x[origin], cells[at], wanted, free, reward)
             end = walk.run(asked.scores[origin], asked.now[origin])
             cells[at], found[at] = end.cells, end.done
             short = ~end.arrived

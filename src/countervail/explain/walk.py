@@ -44,7 +44,9 @@ class Walk:
         goal: Matrix,
         wanted: Bools,
         movable: Bools | None = None,
+        reward: str | None = None,
     ) -> None:
+        self.reward = nice.reward if reward is None else reward
         self.nice, self.encoder, self.start, self.goal, self.wanted = nice, encoder, start, goal, wanted
         self.costs = constraints.weights if constraints.costs else None
         self.movable = np.ones(start.shape, dtype=bool) if movable is None else movable
@@ -57,13 +59,13 @@ class Walk:
 
     def run(self, scores: Matrix, decisions: Ints) -> Walked:
         """Walk until the decision is a wanted one, or there is nowhere left to go."""
-        nice, decision = self.nice, self.nice.decision_
+        decision = self.nice.decision_
         self.scores, after = scores.copy(), decisions.copy()
         if self.forced.any():  # values outside their allowed range move first
             frame = self.encoder.decode(self.current[self.forced])
             self.scores[self.forced] = decision.scores(frame)
             after[self.forced] = decision.decide(frame, self.scores[self.forced])
-        plausible = nice.reward == "plausibility"
+        plausible = self.reward == "plausibility"
         self.errors = self._errors(self.encoder.decode(self.current)) if plausible else np.zeros(len(after))
         every = np.arange(len(after))
         open_ = np.flatnonzero(~self.wanted[every, after] & self._goes_on(every))
@@ -92,7 +94,7 @@ class Walk:
         trial[np.arange(len(owner)), column] = self.goal[owner, column]
         frame = self.encoder.decode(trial)
         scores = self.nice.decision_.scores(frame)
-        errors = self._errors(frame) if self.nice.reward == "plausibility" else np.zeros(len(owner))
+        errors = self._errors(frame) if self.reward == "plausibility" else np.zeros(len(owner))
         best = first_best(local, self._rewards(owner, column, trial, scores, errors))
         self.current[open_], self.scores[open_], self.errors[open_] = trial[best], scores[best], errors[best]
         if self.nice.decision_.needs_call:
@@ -101,11 +103,11 @@ class Walk:
 
     def _rewards(self, owner: Ints, column: Ints, trial: Matrix, scores: Matrix, errors: Matrix) -> Matrix:
         gain = scores - self.scores[owner]
-        if self.nice.reward == "proximity":
+        if self.reward == "proximity":
             heom, start = self.nice.heom_, self.start[owner]
             step = heom.between(start, trial) - heom.between(start, self.current[owner])
             gain = gain / (step + EPS)[:, None]
-        elif self.nice.reward == "plausibility":
+        elif self.reward == "plausibility":
             gain = gain * (self.errors[owner] - errors)[:, None]
         gain = np.where(self.wanted[owner] & ~np.isnan(gain), gain, -np.inf)
         best: Matrix = gain.max(axis=1)

@@ -22,15 +22,27 @@ Used = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one answer costs by itself, and for which adjacency that holds."""
+    """What one answer costs by itself, and for which adjacency that holds.
+
+    `rho`: the answer is rho-zCDP, which is more than its epsilon and delta say; a ledger in rho counts that.
+    """
 
     epsilon: float
     delta: float = 0.0
     adjacency: Adjacency = "both"
+    rho: float | None = None
 
     def __post_init__(self) -> None:
         if not (0 < self.epsilon <= 1e6 and 0 <= self.delta < 1):
             raise bad_parameter("Ledger", "cost", "an epsilon above 0 with a delta below 1", self)
+        if self.rho is not None and not 0 < self.rho <= 1e6:
+            raise bad_parameter("Ledger", "cost", "a rho above 0, or none", self)
+
+    def rho_under(self, budget: Budget) -> Fraction | None:
+        """Rho under the budget's adjacency, where it is known: two steps away it is four times as much."""
+        if self.rho is None or self.adjacency in ("both", budget.adjacency):
+            return None if self.rho is None else decimal(self.rho)
+        return 4 * decimal(self.rho) if budget.adjacency == "replace-one" else None
 
     def under(self, budget: Budget) -> Fraction:
         """Epsilon under the budget's adjacency: to replace a record is to remove one and to add one."""
@@ -112,6 +124,8 @@ def share_spent(budget: Budget, used: Used) -> float:
 
 
 def _each(budget: Budget, cost: Cost) -> Used:
+    if budget.composition == "zcdp" and (rho := cost.rho_under(budget)) is not None:
+        return (math.ceil(rho * UNIT),)
     epsilon = cost.under(budget)
     if budget.composition == "basic":
         return (math.ceil(epsilon * UNIT), math.ceil(decimal(cost.delta) * DELTA_UNIT))
@@ -139,7 +153,8 @@ def _check_pure(budget: Budget, cost: Cost) -> None:
     if cost.delta:
         raise BudgetError(
             f"The ledger of '{budget.dataset}' composes by '{budget.composition}', which takes answers without a "
-            f"delta of their own. No answer was given. Use a ledger with composition='basic'."
+            f"delta of their own{' unless they state a rho' if budget.composition == 'zcdp' else ''}. No answer was "
+            f"given. Use a ledger with composition='basic'."
         )
 
 

@@ -64,7 +64,8 @@ def _words(promise: Guarantee) -> tuple[str, str]:
     claim = promise.claim
     if isinstance(promise, DifferentialPrivacy):
         each = "for all answers from one draw" if promise.answers is None else "for each answer"
-        claim = f"differential privacy, epsilon = {promise.epsilon:g} {each}, given a public model"
+        spent = f"epsilon = {promise.epsilon:g}" + (f", delta = {promise.delta:g}" if promise.delta else "")
+        claim = f"differential privacy, {spent} {each}, given a public model"
     return claim, promise.adversary or "for each part someone else"
 
 

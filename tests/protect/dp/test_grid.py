@@ -104,3 +104,36 @@ def test_an_empty_domain_is_refused():
     table = cv.Table(pd.DataFrame({"b": [None]}, dtype=object), cv.Schema((Column("b", domain=()),)))
     with pytest.raises(cv.SchemaError, match="hold no value"):
         Grid.of(table, "DPTable")
+
+
+def test_declared_cuts_are_the_positions():
+    schema = cv.Schema((cv.Column("pay", "numeric", domain=(0, 1000), cuts=(0, 10, 100, 1000)),))
+    grid = Grid.of(cv.Table(pd.DataFrame({"pay": [0, 4, 6, 54, 56, 549, 551]}), schema), "test")
+    frame = pd.DataFrame({"pay": [0, 4, 6, 54, 56, 549, 551]})
+    assert grid.axes[0].values == (0, 10, 100, 1000) and grid.axes[0].dtype.kind == "i"
+    assert grid.codes(frame).ravel().tolist() == [0, 0, 1, 1, 2, 2, 3]
+    assert cv.Schema.from_dict(schema.to_dict()) == schema
+    assert schema.with_column("pay", domain=(0, 10))["pay"].cuts is None
+
+
+@pytest.mark.parametrize("cuts", [(), (5, 1), (0, 0), (-1, 5), (0, 2000), (0, "many"), (True, 5)])
+def test_bad_cuts_are_refused(cuts):
+    with pytest.raises(cv.SchemaError, match="cuts of column 'pay'"):
+        cv.Column("pay", "numeric", domain=(0, 1000), cuts=cuts)
+    with pytest.raises(cv.SchemaError, match="has cuts"):
+        cv.Column("pay", "numeric", cuts=(0, 10))
+
+
+def test_two_whole_numbers_for_a_column_of_fractions_are_refused_at_once():
+    shares = pd.DataFrame({"share": [0.25, 0.5]})
+    with pytest.raises(cv.SchemaError, match=r"two whole numbers: \['share'\]"):
+        Grid.of(cv.Table.from_frame(shares, domains={"share": (0, 1)}), "test")
+    assert len(Grid.of(cv.Table.from_frame(shares, domains={"share": (0.0, 1.0)}), "test").axes[0]) == 101
+    flags = pd.DataFrame({"share": [0, 1]})
+    assert len(Grid.of(cv.Table.from_frame(flags, domains={"share": (0, 1)}), "test").axes[0]) == 2
+
+
+def test_german_credit_declares_every_domain():
+    table = cv.load("german_credit")
+    assert all(table.schema[n].public is not None for n in [*table.schema.features, table.schema.target])
+    assert Grid.of(table, "test").sizes.tolist()[4] == 19

@@ -38,6 +38,7 @@ def meaning(promise: Guarantee) -> list[str]:
     ]
     if once:
         again = "another run costs it again" if promise.budget is None else "another run takes the same draw"
+        lines += [promise.meaning] if promise.delta else []
         return [*lines, f"The budget was spent once: 100 or 1,000 queries cost nothing more, {again}."]
     for n in (100, 1000):
         total, likely = promise.epsilon * n, composed_epsilon(promise.epsilon, n, _DELTA)

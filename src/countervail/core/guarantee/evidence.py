@@ -85,10 +85,65 @@ def epsilon_bound(
     return best
 
 
+@dataclass(frozen=True, slots=True)
+class RhoEvidence:
+    """What draws prove of zero-concentrated privacy: rho is at least `rho`, but for a chance of `alpha`."""
+
+    rho: float
+    alpha: float
+    draws: int
+    hits: int
+    misses: int
+    forward: bool
+
+    def refutes(self, rho: float) -> bool:
+        """Whether a promise of this rho is broken."""
+        return self.rho > rho
+
+
+def rho_bound(training: tuple[Ints, Ints], fresh: tuple[Ints, Ints], *, alpha: float = 1e-6) -> RhoEvidence:
+    """The same for rho-zCDP: of every event, the Renyi divergence at order a is at most a rho.
+
+    The shares of one event on both sides are bounded as in :func:`epsilon_bound`; the divergence grows with the first
+    and falls with the second, so it is at least that of the bounds.
+    """
+    size = 1 + max(int(x.max(initial=0)) for x in (*training, *fresh))
+    chosen, tested = ([np.bincount(x, minlength=size) for x in pair] for pair in (training, fresh))
+    best = None
+    for i, j in ((0, 1), (1, 0)):
+        order, cuts = _ordered(chosen[i], chosen[j])
+        low = share_below(np.cumsum(chosen[i][order])[cuts], len(training[i]), 1e-4)
+        high = share_above(np.cumsum(chosen[j][order])[cuts], len(training[j]), 1e-4)
+        event = order[: int(cuts[int(np.argmax(_event_rho(low, high)))]) + 1]
+        hits, misses = int(tested[i][event].sum()), int(tested[j][event].sum())
+        p, q = share_below(hits, len(fresh[i]), alpha / 4), share_above(misses, len(fresh[j]), alpha / 4)
+        found = float(_event_rho(p.reshape(1), q.reshape(1))[0])
+        if best is None or found > best.rho:
+            best = RhoEvidence(found, alpha, len(fresh[0]), hits, misses, i == 0)
+    assert best is not None
+    return best
+
+
+def _event_rho(p: Floats, q: Floats) -> Floats:
+    """The least rho under which an event may have these probabilities; nothing where q is not below p."""
+    p, q = np.clip(p, 1e-300, 1 - 1e-12)[:, None], np.clip(q, 1e-300, 1 - 1e-12)[:, None]
+    orders = 1 + np.exp(np.linspace(-7.0, 4.0, 111))[None]
+    inside = orders * np.log(p) + (1 - orders) * np.log(q)
+    outside = orders * np.log1p(-p) + (1 - orders) * np.log1p(-q)
+    divergence = np.logaddexp(inside, outside) / (orders - 1)
+    found: Floats = np.where((p > q)[:, 0], (divergence / orders).max(axis=1), 0.0)
+    return found
+
+
+def _ordered(a: Ints, b: Ints) -> tuple[Ints, Ints]:
+    """Outcomes by falling likelihood ratio, and how many of them are tried as an event."""
+    order: Ints = np.argsort(-np.log((a + 0.5) / (b + 0.5)), kind="stable")
+    return order, np.unique(np.linspace(0, len(order) - 1, min(len(order), _CUTS)).astype(int))
+
+
 def _event(a: Ints, b: Ints, n_a: int, n_b: int, delta: float) -> Ints:
     """The outcomes that tell `a` from `b` best."""
-    order = np.argsort(-np.log((a + 0.5) / (b + 0.5)), kind="stable")
-    cuts = np.unique(np.linspace(0, len(order) - 1, min(len(order), _CUTS)).astype(int))
+    order, cuts = _ordered(a, b)
     low = share_below(np.cumsum(a[order])[cuts], n_a, 1e-4) - delta
     high = share_above(np.cumsum(b[order])[cuts], n_b, 1e-4)
     score = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
@@ -113,6 +168,7 @@ def rerun_evidence(
     again: Callable[[Table], Any],
     epsilon: float,
     *,
+    delta: float = 0.0,
     reruns: int = _RERUNS,
     alpha: float = 1e-3,
 ) -> Evidence | None:
@@ -121,7 +177,7 @@ def rerun_evidence(
     Reruns end as soon as those that are left could not make up a proof any more.
     """
     counts = np.arange(reruns + 1)
-    low, high = share_below(counts, reruns, alpha / 2), share_above(counts, reruns, alpha / 2)
+    low, high = share_below(counts, reruns, alpha / 2) - delta, share_above(counts, reruns, alpha / 2)
     # Hits x misses: the bound that so many prove.
     bound = np.log(np.maximum(low, 1e-300))[:, None] - np.log(high)[None, :]
     proves = (low > 0)[:, None] & (bound > epsilon)
@@ -136,7 +192,7 @@ def rerun_evidence(
         if not proves[hits, misses]:
             return None
         misses += _outcome(again(other), table) == seen
-    proven = Evidence(float(bound[hits, misses]), alpha, 0.0, reruns, hits, misses, True)
+    proven = Evidence(float(bound[hits, misses]), alpha, delta, reruns, hits, misses, True)
     return proven if proven.refutes(epsilon) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -291,6 +292,7 @@ class AllOf(Guarantee):
 
 
 _LEDGER_PAGE = "docs/decisions/ledger.md"
+_HOPELESS = 100.0  # an epsilon beyond it rules nothing out, and e**epsilon need not fit a float
 Adjacency = Literal["replace-one", "add-remove", "both"]
 ADJACENCIES: dict[str, str] = {
     "replace-one": "one record is another (the number of records is public)",
@@ -306,7 +308,8 @@ class DifferentialPrivacy(Guarantee):
     `epsilon` holds for one answer; `answers` of them add up to `total`. `answers=None`: any number of answers, because
     all come from one noisy draw, and only another draw costs again. The model is taken as public: what it has
     memorised itself is not covered. `budget` is the most that all answers about the same people may ever cost, where
-    a ledger sees to it.
+    a ledger sees to it. `delta`: what is seen may break epsilon with this probability; `rho` is what was promised in
+    zero-concentrated terms, from which epsilon and delta follow.
     """
 
     epsilon: float
@@ -314,6 +317,8 @@ class DifferentialPrivacy(Guarantee):
     adjacency: Adjacency = "both"
     page: str = ""
     budget: Budget | None = None
+    delta: float = 0.0
+    rho: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
@@ -322,10 +327,45 @@ class DifferentialPrivacy(Guarantee):
             raise bad_parameter("DifferentialPrivacy", "epsilon", "a number above 0", self.epsilon)
         if self.adjacency not in ADJACENCIES:
             raise bad_parameter("DifferentialPrivacy", "adjacency", f"one of {list(ADJACENCIES)}", self.adjacency)
+        if not 0 <= self.delta < 1:
+            raise bad_parameter("DifferentialPrivacy", "delta", "at least 0 and below 1", self.delta)
+        if self.rho is not None and not 0 < self.rho <= sys.float_info.max:
+            raise bad_parameter("DifferentialPrivacy", "rho", "None or a number above 0", self.rho)
 
     def __str__(self) -> str:
         page = f" Proof: {self.page}." if self.page else ""
         return f"{self.claim} against {self.adversary}.{page} {self._others}"
+
+    def membership_bound(self, false_alarms: float = 0.01) -> float:
+        """The largest share of members that anybody can tell from others at this share of false alarms.
+
+        Examples
+        --------
+        >>> round(DifferentialPrivacy(1.0, None).membership_bound(), 4)
+        0.0272
+        """
+        if self.total > _HOPELESS:
+            return 1.0
+        up = math.exp(self.total) * false_alarms + self._failing
+        down = 1 - math.exp(-self.total) * (1 - self._failing - false_alarms)
+        return min(up, down, 1.0)
+
+    @property
+    def meaning(self) -> str:
+        """What it means for one person, in words."""
+        caught = math.ceil(1000 * self.membership_bound()) / 10
+        if caught >= 100:
+            return "For one person it rules nothing out: the numbers are too large."
+        odds = math.ceil(100 * math.exp(self.total)) / 100
+        but = f" (but for a chance of {self._failing:g})" if self._failing else ""
+        return (
+            f"For one person: whoever accuses 1 of 100 others wrongly of being in the table finds at most {caught:g} "
+            f"of 100 who are, and his odds about her change at most {odds:g} times{but}."
+        )
+
+    @property
+    def _failing(self) -> float:
+        return self.delta * (1 if self.answers is None else self.answers)
 
     @property
     def _others(self) -> str:
@@ -350,10 +390,11 @@ class DifferentialPrivacy(Guarantee):
     @property
     def claim(self) -> str:
         """The promise in a few words."""
-        spent = f"epsilon = {self.epsilon:g} for any number of answers from one draw"
+        each = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        spent = f"{each} for any number of answers from one draw"
         if self.answers is not None:
             many = f", {self.answers:,} answers, {self.total:g} in total" if self.answers != 1 else ""
-            spent = f"epsilon = {self.epsilon:g} for each answer{many}"
+            spent = f"{each} for each answer{many}"
         return f"Differential privacy ({spent}; {ADJACENCIES[self.adjacency]}), given a public model,"
 
     @property
@@ -369,7 +410,7 @@ class DifferentialPrivacy(Guarantee):
         """Run it again on the table and on a neighbour, and compare how often the first answer comes."""
         if again is None:
             return None
-        found = rerun_evidence(release, table, again, self.epsilon)
+        found = rerun_evidence(release, table, again, self.epsilon, delta=self.delta)
         return None if found is None else f"reruns on a neighbouring table prove more than was promised: {found}"
 
 
@@ -377,8 +418,8 @@ class DifferentialPrivacy(Guarantee):
 _STORED: dict[str, Callable[[Any], bool]] = {
     "k": lambda v: is_count(v, 1),
     "answers": lambda v: v is None or is_count(v),
-    **dict.fromkeys(("l", "t", "epsilon"), is_number),
-    "c": lambda v: v is None or is_number(v),
+    **dict.fromkeys(("l", "t", "epsilon", "delta"), is_number),
+    **dict.fromkeys(("c", "rho"), lambda v: v is None or is_number(v)),
     **dict.fromkeys(("why", "against", "of", "kind", "sensitive", "ground", "adjacency", "page"), is_text),
     "tree": lambda v: v is None or (isinstance(v, list) and all(isinstance(row, list) for row in v)),
     "budget": lambda v: v is None or isinstance(v, Mapping),

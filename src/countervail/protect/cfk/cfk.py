@@ -408,8 +408,9 @@ class CFK(Savable, RegionProtector):
         if not isinstance(self.search, kinds) and (not isinstance(self.search, str) or self.search not in SEARCHES):
             must = f"one of {tuple(SEARCHES)}, or one of {[kind.__name__ for kind in kinds]}"
             raise bad_parameter("CFK", "search", must, self.search)
-        if self.reward not in REWARDS:
-            raise bad_parameter("CFK", "reward", f"one of {REWARDS}", self.reward)
+        known = tuple(r for r in REWARDS if r != "typical")
+        if self.reward not in known:
+            raise bad_parameter("CFK", "reward", f"one of {known}", self.reward)
         check_count("CFK", "n_counterfactuals", self.n_counterfactuals)
         if self.reward == "none":
             for name in ("n_counterfactuals", *CONSTRAINTS):

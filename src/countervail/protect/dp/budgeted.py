@@ -40,7 +40,7 @@ def promised(promise: DifferentialPrivacy, ledger: Any) -> DifferentialPrivacy:
 
 def cost_of(promise: DifferentialPrivacy) -> Cost:
     """What one answer is debited with."""
-    return Cost(promise.epsilon, adjacency=promise.adjacency)
+    return Cost(promise.epsilon, promise.delta, promise.adjacency, promise.rho)
 
 
 def beside(ledger: Ledger | None) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class Axis:
         """The axis of a declared column; `stored` is the dtype of the table's column."""
         if column.type == "numeric":
             assert column.domain is not None
-            values, whole = _cells(column.domain)
+            values, whole = _cells(column.domain) if column.cuts is None else _declared(column.cuts)
             return cls(column, values, np.dtype(np.int64 if whole else np.float64))
         values = tuple(column.values or ())
         if isinstance(stored, pd.CategoricalDtype):
@@ -140,6 +140,12 @@ class Grid:
         empty = [n for n in labels if not schema[n].values]
         if empty:
             raise SchemaError(f"The domains of these columns hold no value: {empty}.")
+        halved = [n for n in schema.features if _is_halved(schema[n], table.frame[n].dtype)]
+        if halved:
+            raise SchemaError(
+                f"These columns are stored as fractions, but their domains leave two whole numbers: {halved}. Write "
+                f"the bounds with decimals, as in (0.0, 1.0); where only the two occur, (0.0, 1.0, 2)."
+            )
         return cls(tuple(Axis.of(schema[n], table.frame[n].dtype, n in missing) for n in schema.features))
 
     @property
@@ -178,6 +184,20 @@ class Grid:
         for j, axis in enumerate(self.axes):
             out[:, j, : len(axis)] = axis.distances(queries[:, j])
         return out
+
+
+def _is_halved(column: Column, stored: Any) -> bool:
+    """Whether everything in between would go to one of two ends: told by the declaration and the dtype alone."""
+    d = column.domain
+    if column.type != "numeric" or column.cuts is not None or d is None or not pd.api.types.is_float_dtype(stored):
+        return False
+    return len(d) == 2 and isinstance(d[0], int) and isinstance(d[1], int) and d[1] - d[0] == 1
+
+
+def _declared(cuts: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+    """Declared cells, and whether they are whole numbers."""
+    whole = all(isinstance(v, int) for v in cuts)
+    return cuts if whole else tuple(float(v) for v in cuts), whole
 
 
 def _cells(domain: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
