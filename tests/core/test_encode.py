@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countervail import CFK, NICE, Column, Schema, SchemaError, Table
-from countervail.core.encode import Encoder, conform_rows, require_numbers
+from countervail.core import arrays
+from countervail.core.encode import Encoder, conform_rows, encode_one, require_numbers
 from countervail.core.errors import ParameterError
 from countervail.testing import small_model, small_table
 
@@ -234,3 +235,68 @@ def test_a_query_with_a_repeated_column_is_refused():
     with pytest.raises(SchemaError, match=r"'rows' given to NICE .* \['age'\]\. Keep one of each") as caught:
         conform_rows(twice, table, "NICE")
     assert "Xanthippe" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["frame", "series", "mapping"])
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_a_single_row_is_coded_at_once_as_it_is_among_others_or_not_at_all(kind, form):
+    table = Table.from_frame(pd.DataFrame({"a": COLUMNS[kind], "b": ["x", "y", "x", "y"]}))
+    encoder, known = Encoder.fit(table), []
+    for i in range(len(table)):
+        row = table.frame.iloc[[i]]
+        given = {"frame": row, "series": row.iloc[0], "mapping": row.astype(object).to_dict("records")[0]}[form]
+        quick = encode_one(given, table.schema, encoder)
+        frame = conform_rows(given, table, "Test")
+        known.append(quick is not None)
+        if quick is not None:
+            np.testing.assert_array_equal(quick, encoder.extended(frame)[1])
+            pd.testing.assert_frame_equal(encoder.decode(quick), frame, check_column_type=False)
+    if kind in ("int", "bool", "str", "category", "ordered"):
+        assert all(known)
+
+
+ODD = {
+    "a value of another type": {"age": 30, "city": 1},
+    "an unknown value": {"age": 30, "city": "c"},
+    "a missing value": {"age": 30, "city": None},
+    "a missing number": {"age": np.nan, "city": "a"},
+    "a truth value": {"age": True, "city": "a"},
+    "a number as text": {"age": "30", "city": "a"},
+    "a fraction": {"age": 30.5, "city": "a"},
+    "beyond the domain": {"age": 130, "city": "a"},
+    "an infinite number": {"age": np.inf, "city": "a"},
+    "a compound value": {"age": 30, "city": ["a"]},
+    "a column too few": {"age": 30},
+    "a column that nobody declared": {"age": 30, "city": "a", "name": "Ann"},
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_row_that_must_be_looked_at_more_closely_is_not_coded_at_once(odd):
+    frame = pd.DataFrame({"age": [30, 40], "city": ["a", "b"], "ok": ["y", "n"]})
+    table = Table.from_frame(frame, target="ok", domains={"age": (0, 99)})
+    encoder = Encoder.fit(table)
+    assert encode_one({"age": 30, "city": "a", "ok": "y"}, table.schema, encoder) is not None
+    assert encode_one({"age": 30, "city": "a", "id": 7}, table.schema, encoder, beside=["id"]) is not None
+    assert encode_one(ODD[odd], table.schema, encoder) is None
+    if odd not in ("a compound value", "a number as text"):
+        assert encode_one(pd.DataFrame([ODD[odd]]), table.schema, encoder) is None
+
+
+def test_numbers_that_a_float_does_not_tell_apart_are_not_coded_at_once():
+    whole = Table.from_frame(pd.DataFrame({"n": [1, 2]}))
+    assert encode_one({"n": 2**53 + 1}, whole.schema, Encoder.fit(whole)) is None
+    parts = Table.from_frame(pd.DataFrame({"n": [1.5, 2.0]}))
+    assert encode_one({"n": -0.0}, parts.schema, Encoder.fit(parts)) is None
+    assert encode_one(pd.DataFrame({"n": pd.Categorical([1.5])}), parts.schema, Encoder.fit(parts)) is None
+    assert encode_one(parts.frame, parts.schema, Encoder.fit(parts)) is None
+    assert encode_one(pd.DataFrame([[1.5, 2.0]], columns=["n", "n"]), parts.schema, Encoder.fit(parts)) is None
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_frames_are_the_same_without_the_short_way(kind, monkeypatch):
+    frame = pd.DataFrame({"a": COLUMNS[kind], "b": COLUMNS["int"], "c": COLUMNS["str"]})
+    encoder = Encoder.fit(Table.from_frame(frame))
+    quick = encoder.decode(encoder.encode(frame))
+    monkeypatch.setattr(arrays, "_OF_ARRAYS", None)
+    pd.testing.assert_frame_equal(encoder.decode(encoder.encode(frame)), quick)

@@ -200,3 +200,37 @@ def test_k_anonymity_is_refuted_by_counting():
     assert KAnonymity(1).refute(answers(), table) is None
     assert KAnonymity(2).refute(answers(), table) == "1 of 2 regions hold fewer than k=2 people; the least holds 1"
     assert NoGuarantee("x").refute(answers(), table) is None
+
+
+def made_later():
+    whole, calls = answers(), []
+
+    def make():
+        calls.append(1)
+        return whole
+
+    held = {n: getattr(whole, n) for n in ("guarantee", "provenance", "caveats", "query", "notes", "pureness", "own")}
+    return whole, Explanations.later(make, **held, audit=whole.audit), calls
+
+
+def test_frames_are_made_once_when_they_are_looked_at():
+    whole, e, calls = made_later()
+    assert len(e) == 3
+    assert e.guarantee is whole.guarantee
+    assert e.caveats == whole.caveats
+    assert not calls
+    assert e.scores is whole.scores
+    assert e.factuals is whole.factuals
+    assert e.counterfactuals is whole.counterfactuals
+    assert calls == [1]
+    assert e.to_json() == whole.to_json()
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        _ = e.colour
+
+
+def test_explanations_whose_frames_are_not_made_yet_pickle_whole():
+    whole, e, _ = made_later()
+    back = pickle.loads(pickle.dumps(e))
+    assert back.to_json() == whole.to_json()
+    assert back.audit is None
+    assert set(vars(back)) == set(vars(whole))

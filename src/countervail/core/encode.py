@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -10,11 +11,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Matrix, frame_of
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table, to_pandas
+
+_PLAIN = (str, int, float, bool)
+_NUMBERS = (np.dtype(np.int64), np.dtype(np.float64))
+_EXACT = 2.0**53  # whole numbers below it are told apart as floats
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -27,12 +32,19 @@ class Coding:
     missing: int = -1
     index: Any = field(init=False, default=None)
     own: Any = field(init=False, default=None)  # the codes of the column's own categories
+    known: Any = field(init=False, default=None)  # the code of each plain value, with its type: 1 is not True
+    values: list[Any] = field(init=False, repr=False)  # of each code, as plain Python objects (None for missing)
 
     def __post_init__(self) -> None:
+        held = [] if self.lookup is None else pd.Series(self.lookup).tolist()
+        object.__setattr__(self, "values", [None if pd.isna(v) else v for v in held])
         if self.lookup is not None:
             object.__setattr__(self, "index", pd.Index(self.lookup))
         if self.lookup is not None and isinstance(self.dtype, pd.CategoricalDtype):
             object.__setattr__(self, "own", self.index.get_indexer(pd.Index(self.dtype.categories)))
+        if self.lookup is not None:
+            known = {(type(v), v): float(i) for i, v in enumerate(self.values) if type(v) in _PLAIN}
+            object.__setattr__(self, "known", known)
 
     @property
     def name(self) -> str:
@@ -43,11 +55,6 @@ class Coding:
     def numeric(self) -> bool:
         """Whether the column is kept as numbers."""
         return self.column.type == "numeric"
-
-    @property
-    def values(self) -> list[Any]:
-        """The value of each code, as plain Python objects (None for missing)."""
-        return [None if pd.isna(v) else v for v in pd.Series(self.lookup).tolist()]
 
     @property
     def levels(self) -> int:
@@ -67,8 +74,19 @@ class Coding:
             codes = np.where(values.isna().to_numpy(), self.missing, self.index.get_indexer(pd.Index(values)))
         return codes.astype(float)
 
+    def code_of(self, value: Any) -> float | None:
+        """The number or code of a single value; None where more must be looked at than this value."""
+        if not self.numeric:
+            code: float | None = self.known.get((type(value), value)) if type(value) in _PLAIN else None
+            return code
+        if type(value) not in (int, float) or not -_EXACT < value < _EXACT or self.dtype not in _NUMBERS:
+            return None
+        low, high = self.column.domain[:2] if self.column.domain is not None else (value, value)
+        fraction, negative = self.dtype == np.int64 and value != int(value), math.copysign(1.0, value) < 0
+        return None if fraction or (value == 0 and negative) or not low <= value <= high else float(value)
+
     def decode(self, codes: Matrix) -> Any:
-        """The values of `codes` in the column's own dtype."""
+        """The values of `codes` in the column's own dtype, as an array of numpy or pandas."""
         if self.numeric:
             if isinstance(self.dtype, np.dtype) and (self.dtype.kind == "f" or not np.isnan(codes).any()):
                 return (codes if self.dtype.kind == "f" else np.rint(codes)).astype(self.dtype)
@@ -77,8 +95,7 @@ class Coding:
             whole = pd.Series(np.rint(codes))
             return whole.astype("Int64" if np.isnan(codes).any() else self.dtype).array
         values = self.lookup.take(codes.astype(np.intp))
-        # Of objects a frame would guess the dtype anew.
-        return pd.Series(values, dtype=object) if self.dtype == object else values
+        return values.to_numpy() if isinstance(values, pd.arrays.NumpyExtensionArray) else values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,6 +103,10 @@ class Encoder:
     """Codes the chosen columns of a table; fitted once, read-only afterwards."""
 
     codings: tuple[Coding, ...]
+    columns: pd.Index = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", pd.Index(self.names))
 
     @classmethod
     def fit(cls, table: Table, names: Sequence[str] | None = None) -> Self:
@@ -112,7 +133,12 @@ class Encoder:
 
     def decode(self, matrix: Matrix) -> pd.DataFrame:
         """A frame with the table's own dtypes and categories."""
-        return pd.DataFrame({c.name: c.decode(matrix[:, j]) for j, c in enumerate(self.codings)}, copy=False)
+        return frame_of([c.decode(matrix[:, j]) for j, c in enumerate(self.codings)], self.columns)
+
+    def code_row(self, cells: Mapping[Any, Any]) -> Matrix | None:
+        """One row in codes; None where a value is not spelt as this encoder does, or is missing, or not allowed."""
+        codes = [c.code_of(cells[c.name]) for c in self.codings]
+        return None if None in codes else np.array([codes], dtype=float)
 
     def extended(self, frame: pd.DataFrame) -> tuple[Self, Matrix]:
         """The rows in codes, and an encoder that also has codes for values that the table never had."""
@@ -134,12 +160,43 @@ def encode_queries(
 
     Columns named in `beside` may be there and are left aside; numbers may be missing with `holes` only.
     """
+    known = encode_one(rows, schema, encoder, beside)
+    if known is not None:
+        return encoder, encoder.decode(known), known
     frame = to_pandas(rows, owner, "rows").drop(columns=list(beside), errors="ignore")
     frame = _conformed(frame, schema, {c.name: c.dtype for c in encoder.codings}, owner)
     if not holes:
         require_numbers(frame, schema, owner, "rows")
     wider, queries = encoder.extended(frame)
     return wider, frame, queries
+
+
+def encode_one(rows: Any, schema: Schema, encoder: Encoder, beside: Sequence[str] = ()) -> Matrix | None:
+    """A single row that is as the table's rows are, in codes: nothing has to be recoded or refused. Else None."""
+    cells = _single(rows, [c.name for c in encoder.codings if c.numeric])
+    if cells is None or not all(c.name in cells for c in encoder.codings):
+        return None
+    if len(cells) > len(encoder.codings) and not all(n in schema or n in beside for n in cells):
+        return None
+    return encoder.code_row(cells)
+
+
+def _single(rows: Any, numeric: Sequence[str]) -> Mapping[Any, Any] | None:
+    """The cells of a single row; None where there are several, or where columns are not numbers that should be."""
+    if isinstance(rows, Table):
+        rows = rows.frame
+    if isinstance(rows, pd.Series):
+        return rows.to_dict() if rows.index.is_unique else None
+    if not isinstance(rows, pd.DataFrame):
+        return rows if isinstance(rows, Mapping) else None
+    if len(rows) != 1 or not rows.columns.is_unique:
+        return None
+    names, dtypes = rows.columns.tolist(), rows.dtypes.tolist()
+    kinds = dict(zip(names, dtypes))
+    if not all(n in kinds and kinds[n] in _NUMBERS for n in numeric):
+        return None
+    cells = (rows.iat[0, j] for j in range(len(names)))
+    return {n: v.item() if isinstance(v, np.generic) else v for n, v in zip(names, cells)}
 
 
 def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date as Date
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -111,7 +111,7 @@ class Explanations:
     query: NDArray[np.int64] | None = None
     notes: tuple[str, ...] | None = None
     pureness: NDArray[np.float64] | None = None
-    scores: pd.DataFrame | None = None
+    scores: pd.DataFrame | None = field(default_factory=lambda: None)  # no default that would hide what is made later
     own: NDArray[np.bool_] | None = None
     ids: pd.Series | None = None
     audit: Table | None = field(default=None, repr=False)
@@ -120,8 +120,27 @@ class Explanations:
         if self.query is None:
             object.__setattr__(self, "query", np.arange(len(self.factuals)))
 
+    @classmethod
+    def later(cls, make: Callable[[], Self], **held: Any) -> Self:
+        """Explanations of which only `held` is there; `make` gives all of them when another part is looked at."""
+        made = object.__new__(cls)
+        vars(made).update(held, _make=make)
+        return made
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is not there yet. Several threads may make it at once, and make the same."""
+            if (make := vars(self).get("_make")) is not None and name in _FIELDS:
+                vars(self).update(vars(make()))
+                vars(self).pop("_make", None)
+            if name not in vars(self):
+                raise AttributeError(f"Explanations have no attribute {name!r}.")
+            return vars(self)[name]
+
     def __len__(self) -> int:
-        return len(self.factuals)
+        assert self.query is not None
+        return len(self.query)
 
     def __getitem__(self, i: int) -> Explanation:
         if not -len(self) <= i < len(self):
@@ -344,6 +363,9 @@ class Explanations:
             f"<p>{html.escape(str(self.guarantee))}</p>{caveats}"
             f"<table><thead><tr>{who}<th></th>{head}<th>decision</th></tr></thead><tbody>{body}</tbody></table>"
         )
+
+
+_FIELDS = frozenset(f.name for f in fields(Explanations))
 
 
 def _arrays(frame: pd.DataFrame) -> dict[str, Any]:

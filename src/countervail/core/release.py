@@ -234,11 +234,27 @@ def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.Data
 
 def provenance(kind: str, maker: Any, schema: Schema | None = None) -> dict[str, Any]:
     """How something was made: parameters, version, and the digest of a table's schema as it was declared."""
-    params = {k: v if _is_plain(v) else type(v).__name__ for k, v in maker.get_params(deep=False).items()}
+    params = {k: v if _is_plain(v) else type(v).__name__ for k, v in parameters_of(maker).items()}
     if params.get("random_state") is not None:
         params["random_state"] = "given"  # the seed itself would undo a shuffle, or take noise off
     made = {kind: maker.name, "parameters": params, "countervail": package_version()}
-    return made if schema is None else made | {"schema": schema.declared().digest()}
+    return made if schema is None else made | origin(schema)
+
+
+def origin(schema: Schema) -> dict[str, str]:
+    """What provenance says of a table: the digest of its schema as it was declared."""
+    return {"schema": schema.declared().digest()}
+
+
+def parameters_of(maker: Any) -> dict[str, Any]:
+    """What `get_params(deep=False)` gives, with the signature read once for each class."""
+    kind: Any = type(maker)
+    return {name: getattr(maker, name) for name in _parameter_names(kind)}
+
+
+@cache
+def _parameter_names(kind: Any) -> tuple[str, ...]:
+    return tuple(kind._get_param_names())
 
 
 @cache

@@ -20,6 +20,7 @@ from countervail.core.schema import Schema
 from countervail.core.table import Table
 from countervail.model.decision import Decision, as_labels
 
+Shown = Callable[[], pd.DataFrame]  # cells that are made when somebody looks at them
 _EXTRA = ("scores", "pureness", "notes", "shown", "own", "behind")  # what answers may come with
 
 
@@ -48,7 +49,9 @@ class Queries:
         return held
 
     def only(self, at: Ints) -> Queries:
-        """Some of the queries."""
+        """Some of the queries, in their order."""
+        if len(at) == len(self):
+            return self
         scores = None if self.scores is None else self.scores[at]
         return replace(
             self, frame=self.frame.iloc[at], x=self.x[at], now=self.now[at], wanted=self.wanted[at], scores=scores
@@ -67,7 +70,7 @@ class Queries:
 class Answers:
     """The row that answers each query, and the decision about it (-1: there is no row).
 
-    `found` says which rows lead to a wanted decision; noise may have undone the others. `shown` are the cells as
+    `found` says which rows lead to a wanted decision; noise may have undone the others. `shown` makes the cells as
     people see them, where these are not the row's own values. `own` (row x feature): values that are still the
     asker's; `behind`: the number of the neighbour that the others were taken from, for attacks on the search itself.
     """
@@ -78,7 +81,7 @@ class Answers:
     scores: Floats | None = None
     pureness: Floats | None = None
     notes: Sequence[str] | None = None
-    shown: pd.DataFrame | None = None
+    shown: Shown | None = None
     own: Bools | None = None
     behind: Ints | None = None
 
@@ -98,7 +101,7 @@ class Answers:
         scores, pureness = (None if v is None else v[at] for v in (self.scores, self.pureness))
         own, behind = None if self.own is None else self.own[at], None if self.behind is None else self.behind[at]
         notes = None if self.notes is None else [self.notes[i] for i in at]
-        shown = None if self.shown is None else self.shown.iloc[at].reset_index(drop=True)
+        shown = None if self.shown is None else _some(self.shown, at)
         return Answers(self.cells[at], self.after[at], self.found[at], scores, pureness, notes, shown, own, behind)
 
     def filled(self, at: Ints, part: Answers) -> Answers:
@@ -182,7 +185,9 @@ class Aim:
         parts = []
         for start in range(0, len(frame), batch):
             stop = min(start + batch, len(frame))
-            asked = self.ask(encoder, frame.iloc[start:stop], x[start:stop], scored=scored)
+            whole = stop - start == len(frame)
+            part = frame if whole else frame.iloc[start:stop]
+            asked = self.ask(encoder, part, x[start:stop], scored=scored)
             parts.append((asked, asked.answer(find, n)))
             if progress is not None:
                 progress(stop, len(frame))
@@ -227,9 +232,8 @@ def join_answers(parts: Sequence[Answers]) -> Answers:
 
 def _place(at: Ints, values: list[Any], n: int) -> Any:
     """Parts of what was answered in their places among `n`; blanks in the others."""
-    if isinstance(values[0], pd.DataFrame):
-        whole = pd.concat(values, ignore_index=True)
-        return whole if len(at) == n else widened(whole).set_axis(at).reindex(range(n))
+    if callable(values[0]):
+        return values[0] if len(values) == 1 and len(at) == n else lambda: _place_cells(at, [v() for v in values], n)
     if isinstance(values[0], np.ndarray):
         blank = {"b": False, "i": -1}.get(values[0].dtype.kind, np.nan)
         out = np.full((n, *values[0].shape[1:]), blank, dtype=values[0].dtype)
@@ -237,6 +241,15 @@ def _place(at: Ints, values: list[Any], n: int) -> Any:
         return out
     words = dict(zip(at.tolist(), [note for part in values for note in part]))
     return [words.get(i, "") for i in range(n)]
+
+
+def _place_cells(at: Ints, parts: list[pd.DataFrame], n: int) -> pd.DataFrame:
+    whole = pd.concat(parts, ignore_index=True)
+    return whole if len(at) == n else widened(whole).set_axis(at).reindex(range(n))
+
+
+def _some(shown: Shown, at: Ints) -> Shown:
+    return lambda: shown().iloc[at].reset_index(drop=True)
 
 
 def explanations(
@@ -251,38 +264,48 @@ def explanations(
     undone: str = "",
     scored: bool = False,
     audit: Table | None = None,
+    clean: Callable[[Explanations], Explanations] | None = None,
 ) -> Explanations:
     """All that the asker gets: a query's first row always stands, with its status; further ones only with an answer.
 
-    `undone` is said where a row is given that does not lead to a wanted decision.
+    `undone` is said where a row is given that does not lead to a wanted decision. Frames are made when they are first
+    looked at, and go through `clean`.
     """
     n = len(answers.cells) // len(asked)
     stands = np.flatnonzero(answers.given | (np.arange(len(answers.given)) % n == 0))
     query = np.repeat(np.arange(len(asked)), n)[stands]
     answers = answers if n == 1 else answers.only(stands)
     given, found = answers.given, answers.found
-    cells = answers.shown if answers.shown is not None else asked.encoder.decode(answers.cells)
     notes = answers.notes
     if undone:
         notes = [undone if bad else said for bad, said in zip(given & ~found, notes or [""] * len(given))]
-    status = np.where(found, "found", np.where(asked.already[query], "already_favourable", "no_counterfactual"))
-    return Explanations(
-        asked.frame.iloc[query].reset_index(drop=True),
-        cells if given.all() else blanked(cells, ~given),
-        pd.Series(status),
-        decision.labels(asked.now[query]),
-        decision.labels(answers.after),
-        schema,
-        guarantee,
-        provenance,
-        caveats,
-        query=query,
-        notes=None if notes is None else tuple(notes),
-        pureness=answers.pureness,
-        own=answers.own,
-        scores=_score_frame(answers, decision) if scored and decision.has_scores else None,
-        audit=audit,
-    )
+    held: dict[str, Any] = {
+        "guarantee": guarantee,
+        "provenance": provenance,
+        "caveats": caveats,
+        "query": query,
+        "notes": None if notes is None else tuple(notes),
+        "pureness": answers.pureness,
+        "own": answers.own,
+        "audit": audit,
+    }
+
+    def make() -> Explanations:
+        cells = answers.shown() if answers.shown is not None else asked.encoder.decode(answers.cells)
+        already = asked.already[query]
+        made = Explanations(
+            asked.frame.iloc[query].reset_index(drop=True),
+            cells if given.all() else blanked(cells, ~given),
+            pd.Series(np.where(found, "found", np.where(already, "already_favourable", "no_counterfactual"))),
+            decision.labels(asked.now[query]),
+            decision.labels(answers.after),
+            schema,
+            scores=_score_frame(answers, decision) if scored and decision.has_scores else None,
+            **held,
+        )
+        return made if clean is None else clean(made)
+
+    return Explanations.later(make, **held)
 
 
 def _score_frame(answers: Answers, decision: Decision) -> pd.DataFrame:

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.arrays import Matrix
 from countervail.core.constraints import CONSTRAINTS, Constraints, asked_for
-from countervail.core.encode import Encoder, conform_rows, require_numbers
+from countervail.core.encode import Encoder, conform_rows, encode_one, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
-from countervail.core.release import provenance
+from countervail.core.release import origin, provenance
 from countervail.core.table import Rows, Table
 from countervail.explain.agreement import doubts
 from countervail.explain.answering import Aim, Answers, Queries, constrained, explanations
@@ -61,7 +61,7 @@ class Explainer(Named, BaseEstimator, ABC):
         self.rows_ = self.encoder_.encode(table.features)
         given = {n: getattr(self, n) for n in CONSTRAINTS if hasattr(self, n)}
         self.constraints_ = Constraints.of(self.encoder_, self._owner, **given)
-        self.model_ = model
+        self.model_, self.origin_ = model, origin(table.schema)
         return self
 
     def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
@@ -76,7 +76,7 @@ class Explainer(Named, BaseEstimator, ABC):
         n, kinds = self.n_counterfactuals, asked_for(constraints, len(given[1]), self.constraints_)
         find = constrained(self._find, *kinds, n)
         asked, answers = self._aim().answer(*given, find, batch=_BATCH, n=n, scored=True, progress=progress)
-        schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self, self.table_.schema)
+        schema, made = self.table_.schema.without_identifiers(), provenance("explainer", self) | self.origin_
         return explanations(
             asked,
             answers,
@@ -107,6 +107,9 @@ class Explainer(Named, BaseEstimator, ABC):
 
     def _queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         check_is_fitted(self, "table_")
+        known = encode_one(rows, self.table_.schema, self.encoder_)
+        if known is not None:
+            return self.encoder_, self.encoder_.decode(known), known
         frame = conform_rows(rows, self.table_, self._owner)
         encoder, x = self.encoder_.extended(frame)
         if np.isnan(x[:, encoder.numeric]).any():

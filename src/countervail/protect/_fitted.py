@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from countervail.core.errors import SchemaError
+from countervail.core.release import parameters_of
 from countervail.core.table import Table
 
 Frozen = tuple[tuple[str, Any], ...]
@@ -78,7 +79,9 @@ def live_table(protector: Any) -> Table | None:
 
 def freeze(protector: Any) -> Frozen:
     """The parameters as they are now: plain values by what they say, all else as the very object that was given."""
-    found = protector.get_params(deep=True)
+    found = parameters_of(protector)
+    if any(hasattr(value, "get_params") for value in found.values()):
+        found = protector.get_params(deep=True)
     return tuple((name, _as_given(found[name])) for name in sorted(found))
 
 

@@ -124,15 +124,13 @@ class RegionProtector(WithoutRows, ExplanationProtector):
     def _explained(self, asked: Queries, answers: Answers) -> Explanations:
         """Answers as they leave."""
         search, made = self.search_, provenance("protector", self) | {"schema": self.origin_}
-        audit = live_table(self)
-        found = explanations(asked, answers, search.decision_, search.schema_, self.guarantee(), made, audit=audit)
-        # Frames and schema tell of nothing but the cells that they hold.
-        cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
-        shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
-        caveats = (*found.caveats, *search.caveats_, *((_OWN,) if found.own is not None else ()))
+        caveats = (*search.caveats_, *((_OWN,) if answers.own is not None else ()))
         if search.settings_.reward == "none" and search.settings_.constraints(search.encoder_):
             caveats = (*caveats, UNHEARD)
-        return replace(found, factuals=queries, counterfactuals=cells, schema=shown, caveats=caveats)
+        decision, schema, audit = search.decision_, search.schema_, live_table(self)
+        return explanations(
+            asked, answers, decision, schema, self.guarantee(), made, caveats=caveats, audit=audit, clean=_cleaned
+        )
 
     def region_of(self, rows: Rows, salt: int = 0) -> list[frozenset[str]]:
         """For rows put in the counterfactual's place, the regions (as text) that the search could release."""
@@ -447,6 +445,13 @@ class CFK(Savable, RegionProtector):
         """Have the groups recorded; answers from a second grouping of the same people do not leave."""
         if self.ledger is not None and isinstance(self.search_, GroupSearch):
             self.ledger.record_grouping(self.partition_, self.name, before=self.before_, after=self.after_)
+
+
+def _cleaned(found: Explanations) -> Explanations:
+    """Frames and schema that tell of nothing but the cells that they hold."""
+    cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
+    shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
+    return replace(found, factuals=queries, counterfactuals=cells, schema=shown)
 
 
 def check_k(k: Any, table: Table, owner: str) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
 from countervail.core.constraints import Constraints
+from countervail.core.distance import HEOM
 from countervail.core.encode import require_numbers
 from countervail.core.errors import check_count
 from countervail.core.region import Region
@@ -22,7 +23,7 @@ from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.project import OwnedRegions, RankedOwners, way_left
 from countervail.protect.cfk.moves.relax import advised
-from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers
+from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers, whole_cells
 from countervail.protect.cfk.moves.sets import PROJECTED, AskedModel
 from countervail.protect.cfk.space import Boxes, Space
 
@@ -65,7 +66,7 @@ class RegionSearch(BaseEstimator, ABC):
         self.explainer_ = settings.native().fit(table, model)
         self.table_, self.schema_, self.encoder_ = table, table.schema, self.explainer_.encoder_
         self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_
-        self.caveats_ = self.explainer_.caveats_
+        self.caveats_, self.heom_ = self.explainer_.caveats_, HEOM.fit(self.encoder_, self.rows_)
         self.space_ = Space.fit(table, self.encoder_, self.rows_, settings.weights, settings.owner)
         self.desired_ = Aim(self.decision_, settings.target, table.schema, settings.owner).aimed()
         self.constraints_ = settings.constraints(self.encoder_)
@@ -93,7 +94,7 @@ class RegionSearch(BaseEstimator, ABC):
         answers, behind = Answers.nothing(np.repeat(asked.x, n, axis=0)), found.behind[found.behind >= 0]
         if len(behind):
             regions = owned.regions(behind)
-            answers = moved_answers(answers, found, self.decision_, asked.encoder, regions, _PASSED_OVER)
+            answers = moved_answers(answers, found, model, asked.encoder, regions, _PASSED_OVER)
 
         def look(constraints: Constraints, at: Ints) -> MovesFound:
             model.again = True
@@ -133,7 +134,7 @@ class RegionSearch(BaseEstimator, ABC):
             return answers
         regions = self.space_.regions(boxes.take(at))
         after = self.decision_.decide(self.encoder_.decode(rows[at]))
-        shown = regions.shown_in(self.encoder_.decode(rows[at]))
+        shown = partial(whole_cells, self.encoder_, rows[at], regions)
         part = Answers(rows[at], after, answers.found[at], None, pureness[at], [notes[a] for a in at], shown)
         return answers.filled(at, part)
 
@@ -143,8 +144,8 @@ class RegionSearch(BaseEstimator, ABC):
             return answers
         at = np.flatnonzero(answers.behind >= 0)
         owned, rows = OwnedRegions(self), self.rows_[answers.behind[at]]
-        pureness, decoded = owned.solve(answers.behind[at]), self.encoder_.decode(rows)
-        shown, after = owned.regions(answers.behind[at]).shown_in(decoded), self.decision_.decide(decoded)
+        pureness, after = owned.solve(answers.behind[at]), self.decision_.decide(self.encoder_.decode(rows))
+        shown = partial(whole_cells, self.encoder_, rows, owned.regions(answers.behind[at]))
         notes = [answers.notes[i] if answers.notes is not None else "" for i in at.tolist()]
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
         return Answers.nothing(answers.cells).filled(at, part)

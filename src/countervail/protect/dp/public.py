@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Ints, Matrix, distinct_rows
-from countervail.core.encode import Encoder, encode_queries
+from countervail.core.encode import Encoder, encode_one, encode_queries
 from countervail.core.errors import SchemaError
 from countervail.core.rng import generator
 from countervail.core.schema import Schema
@@ -48,6 +48,9 @@ class Public:
 
     def queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
         """Query rows as a frame and as numbers; what is refused depends on them and the declaration only."""
+        known = encode_one(rows, self.probe.schema, self.encoder, self.identifiers)
+        if known is not None:
+            return self.encoder, self.encoder.decode(known), known
         given = to_pandas(rows, self.owner, "rows")
         given = given.drop(columns=[n for n in self.identifiers if n in given.columns])
         self._check_whole(given)

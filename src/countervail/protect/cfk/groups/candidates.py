@@ -7,7 +7,7 @@ It does not change when private vectors are permuted within a group; the promise
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -97,6 +97,13 @@ class SetShape:
     column: int
     member: Bools
     away: Floats
+    holding: Bools = field(init=False)  # members with one more column, for values never seen
+    _wide: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        never, far = np.zeros((len(self.member), 1), dtype=bool), np.ones((len(self.away), 1))
+        object.__setattr__(self, "holding", np.concatenate([self.member, never], axis=1))
+        object.__setattr__(self, "_wide", np.concatenate([self.away, far], axis=1))
 
     @property
     def content(self) -> Bools:
@@ -105,9 +112,8 @@ class SetShape:
 
     def gap(self, x: Floats, scale: float) -> Floats:
         """Query x group: 0 in the set, else steps to its nearest level, or 1 for labels and values never seen."""
-        wide = np.concatenate([self.away, np.ones((len(self.away), 1))], axis=1)
         known = (x >= 0) & (x < self.away.shape[1])
-        out: Floats = wide[:, np.where(known, x, self.away.shape[1]).astype(np.intp)].T
+        out: Floats = self._wide[:, np.where(known, x, self.away.shape[1]).astype(np.intp)].T
         return out
 
     def options(self, g: int, distinct: Floats) -> Floats:

@@ -34,7 +34,7 @@ from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.relax import advised
-from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers
+from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers, whole_cells
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
 
@@ -107,7 +107,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
             return nothing
         rows = self.candidates_.private[chosen]
         regions = self.sealed_.sealed.regions[self.candidates_.group[chosen]]
-        shown = regions.shown_in(self.encoder_.decode(rows))
+        shown = partial(whole_cells, self.encoder_, rows, regions)
         notes = [SAMPLED if drawn else "" for drawn in self.candidates_.sampled[chosen]]
         after, pureness = self.candidates_.after[chosen], self.candidates_.pureness[chosen]
         part = Answers(rows, after, np.ones(len(at), dtype=bool), None, pureness, notes, shown)
@@ -147,7 +147,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
         found = self._found(asked, reach, n, model)
         groups = self.candidates_.group[found.behind[found.behind >= 0]]
-        answers = moved_answers(nothing, found, self.decision_, asked.encoder, self.sealed_.sealed.regions[groups])
+        answers = moved_answers(nothing, found, model, asked.encoder, self.sealed_.sealed.regions[groups])
 
         def look(constraints: Constraints, at: Ints) -> MovesFound:
             model.again = True

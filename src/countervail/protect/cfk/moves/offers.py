@@ -73,9 +73,7 @@ class CellColumn:
         """Query x region: whose value lies in no cell; one that the table never had is in no set."""
         if isinstance(self.shape, SpanShape):
             return self.shape.outside(x)
-        member = self.shape.member
-        wide = np.concatenate([member, np.zeros((len(member), 1), dtype=bool)], axis=1)
-        return ~wide[:, self._codes(x)].T
+        return ~self.shape.holding[:, self._codes(x)].T
 
     def goal(self, x: Floats, region: Ints) -> Floats:
         """For queries and a region of each (same shape but for trailing axes): the value of the cell nearest to x."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
-from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.loss import cell_widths
 from countervail.core.region import Regions
@@ -31,7 +30,7 @@ class OwnedRegions:
     """The region of each training row that was asked about, solved once; `pureness` is NaN where there is none."""
 
     def __init__(self, search: RegionSearch) -> None:
-        self._search, self._heom = search, HEOM.fit(search.encoder_, search.rows_)
+        self._search = search
         self._boxes: dict[int, Boxes] = {}
         self._pureness: dict[int, float] = {}
 
@@ -57,7 +56,7 @@ class OwnedRegions:
         private[:, search.space_.columns] = 0.0
         widths, candidates = cell_widths(regions, search.table_), (np.arange(len(rows)), private)
         empty = (nobody, private[:0])
-        return Offers.of(search.encoder_, self._heom, regions, widths, search.space_.values, candidates, empty)
+        return Offers.of(search.encoder_, search.heom_, regions, widths, search.space_.values, candidates, empty)
 
 
 class RankedOwners:

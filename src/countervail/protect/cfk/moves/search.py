@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
@@ -13,7 +14,6 @@ from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.encode import Encoder
 from countervail.core.region import Regions
 from countervail.explain.answering import Answers
-from countervail.model.decision import Decision
 from countervail.protect.cfk.base import SAMPLED
 from countervail.protect.cfk.moves.askers import Moves
 from countervail.protect.cfk.moves.kernels import pool_distances
@@ -44,10 +44,11 @@ class PoolNearness:
         return np.concatenate(parts)
 
     def _block(self, starts: Ints, x: Matrix, points: Matrix, moved: Bools) -> Floats:
-        both = self._offers.plain(np.concatenate([x, points]), np.arange(x.shape[1]))
+        every = np.concatenate([x, points])
+        both = self._offers.plain(every, np.arange(x.shape[1]))
         gaps, rows = [], 0
         for column in self._offers.cells:
-            values, which = np.unique(np.concatenate([x, points])[:, column.column], return_inverse=True)
+            values, which = np.unique(every[:, column.column], return_inverse=True)
             both[:, column.column] = which + rows
             gaps.append(column.gap(values))
             rows += len(values)
@@ -156,19 +157,24 @@ class MoveSearch:
 
 
 def moved_answers(
-    nothing: Answers, found: MovesFound, decision: Decision, encoder: Encoder, regions: Regions, passed_over: str = ""
+    nothing: Answers, found: MovesFound, model: AskedModel, encoder: Encoder, regions: Regions, passed_over: str = ""
 ) -> Answers:
     """What was found as answers; `regions` lie behind those found, and `passed_over` is said of later waves."""
     at = np.flatnonzero(found.behind >= 0)
     if not len(at):
         return nothing
     rows, moved = found.rows[at], found.moved[at]
-    after = decision.decide(encoder.decode(rows))
+    after = model.decisions(rows)
     said = [(passed_over * bool(wave), SAMPLED * bool(drawn)) for wave, drawn in zip(found.wave[at], found.drawn[at])]
     notes = [" ".join(word for word in words if word) for words in said]
-    shown, yes = shown_cells(encoder, rows, moved, regions), np.ones(len(at), dtype=bool)
+    shown, yes = partial(shown_cells, encoder, rows, moved, regions), np.ones(len(at), dtype=bool)
     part = Answers(rows, after, yes, None, found.share[at], notes, shown, ~moved, found.behind[at])
     return nothing.filled(at, part)
+
+
+def whole_cells(encoder: Encoder, rows: Matrix, regions: Regions) -> pd.DataFrame:
+    """Rows as people see them: a region's cells in the place of all quasi-identifiers."""
+    return regions.shown_in(encoder.decode(rows))
 
 
 def shown_cells(encoder: Encoder, rows: Matrix, moved: Bools, regions: Regions) -> pd.DataFrame:

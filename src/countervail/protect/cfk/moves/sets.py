@@ -69,6 +69,12 @@ class AskedModel:
         parts = [self._desired[self._decision.decide(frame)] for frame in self._frames(rows)]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
+    def decisions(self, rows: Matrix) -> Ints:
+        """The decisions about rows that were accepted."""
+        if self._desired.sum() == 1:
+            return np.full(len(rows), self._desired.argmax(), dtype=np.int64)
+        return self._decision.decide(self._encoder.decode(rows))
+
     def accepts_points(self, rows: Matrix) -> Bools:
         """The same for rows that may come again."""
         return np.asarray(self._recalled(self.accepts, rows), dtype=bool)
@@ -180,6 +186,10 @@ class SetSearch:
         last = Trials(np.zeros(0, np.int64), np.zeros(0, np.int64), self.moved[:0])
         for size in range(self.moves.x.shape[1] + 1):
             todo = (self.size < 0) | (size <= self.size + self.weights.spare)
+            if not todo.any():
+                break
+            if size == 0 and not self.moves.must.any():
+                continue  # no move at all is no answer
             if size <= exhaustive:
                 last = self._all_sets(todo, size)
             elif self.model.scored and len(last):
@@ -195,6 +205,11 @@ class SetSearch:
         many = free.sum(axis=2)
         sets = np.array([comb(f, size) for f in range(free.shape[2] + 1)])[many] * open_
         query, place = np.nonzero((sets > 0) & (np.cumsum(sets, axis=1) <= _SETS))
+        if size == 1:
+            at, column = np.nonzero(free[query, place])
+            moved = np.zeros((len(at), free.shape[2]), dtype=bool)
+            moved[np.arange(len(at)), column] = True
+            return self._once(Trials(query[at], place[at], moved))
         parts = [Trials(query[:0], place[:0], free[:0, 0])]
         for f in np.unique(many[query, place]):
             at = np.flatnonzero(many[query, place] == f)
