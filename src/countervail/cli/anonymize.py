@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -299,6 +300,7 @@ def _write(
         frame_writer(shown, paths.output)(path)
         digest.append(hashlib.sha256(path.read_bytes()).hexdigest())
 
+    @cache
     def making() -> Making:
         return Making(
             paths.data.name,

@@ -15,52 +15,28 @@ from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Actionable, Column, Role, Schema, Type
 from countervail.core.table import to_pandas
+from countervail.data.column_words import suggests
+from countervail.data.contents import form_of
 from countervail.data.header import check_header
 
-_DIRECT = re.compile(
-    r"(^|[_\W])(id|uuid|guid|ssn|name|person|surname|forename|first.?name|last.?name|e?mail|phone|tel|mobile|iban|passport|"
-    r"account|card.?no|licen[cs]e.?plate|patient.?no|customer.?no|record.?no)([_\W]|$)",
-    re.IGNORECASE,
-)
-_QUASI = re.compile(
-    r"(^|[_\W])(age|birth|dob|sex|gender|race|ethnic\w*|nationality|native|country|city|town|domicile|zip|zip.?code|"
-    r"post.?code|postal|region|county|state|address|marital\w*|marry|civil|personal.?status|relationship|education|"
-    r"educ\w*|occupation|job|profession|employment|housing|property|residence|foreign\w*|religion|language|children|"
-    r"dependents)([_\W]|$)",
-    re.IGNORECASE,
-)
-_SENSITIVE = re.compile(
-    r"(^|[_\W])(disease|diagnosis|hiv|health|illness|drug|crime|conviction|debt|wage|salary|income|"
-    r"sexual\w*|politic\w*|union)([_\W]|$)",
-    re.IGNORECASE,
-)
-_FIXED = re.compile(
-    r"(^|[_\W])(sex|gender|race|ethnic\w*|caste|birth|birth.?\w+|born|dob|nationality|citizen\w*|native|foreign\w*|origin|"
-    r"disab\w+)([_\W]|$)",
-    re.IGNORECASE,
-)
-_FAMILY = re.compile(
-    r"(^|[_\W])(marital\w*|marriage|married|marry|civil.?status|personal.?status|family.?status|relationship|spouse|child|"
-    r"children|dependents?|pregnan\w+|religion|faith|sexual\w*)([_\W]|$)",
-    re.IGNORECASE,
-)
-_PAST = re.compile(r"(^|[_\W])(history|ever|past|priors?|previous\w*|juvenile|juv)([_\W]|$)", re.IGNORECASE)
-_OLDER = re.compile(r"(^|[_\W])age([_\W]|$)", re.IGNORECASE)
 _TARGET = re.compile(r"^(class|target|label|outcome|decision|approved|default|y|income|risk)$", re.IGNORECASE)
 _NUMBER = re.compile(
     r"[€$£]?\s*[+-]?(\d+|\d{1,3}([ .,'\u2019\u00a0\u202f]\d{3})+)([.,]\d+)?\s*[€$£%]?",
 )
 _PADDED = re.compile(r"0\d+")
-_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}")
 _MARKS = frozenset(
     ("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", "missing", "unknown", "-", "--", ".", "?")
 )
+_NAMING = ("addresses of mail", "accounts (IBAN)", "telephone numbers", "names")
+_KNOWN = ("dates", "postcodes")
 _MANY = 50  # categorical columns with more values get no proposed domain
+_FEW = 5  # labels at most point at nobody
 _SOME = 20  # fewer different texts are labels, not free text
 _WORDS, _LETTERS = 5, 30  # a typical cell of at least so many is a sentence
 _NOBODY_KNOWN = (
     "No quasi-identifier was recognised in this file: as it stands, the schema protects nobody.\n"
-    "Give every column that others may know about a person the role 'quasi'. Only English names are recognised."
+    "Give every column that others may know about a person the role 'quasi'. Names are recognised in English, German, "
+    "French, Spanish and Dutch."
 )
 
 
@@ -132,10 +108,14 @@ def _type(values: pd.Series) -> tuple[Type, str]:
 
 
 def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
-    spoken = _spoken(name)
-    if _DIRECT.search(spoken):
-        return "identifier", "identifier: its name suggests that it points at one person; it never leaves"
-    by_name = _by_name(spoken)
+    form = _form(values)
+    few = len(values) >= _MANY and values.nunique() <= _FEW  # whether there is a telephone, say
+    if form in _NAMING or (suggests(name, "direct") and form not in _KNOWN and not few):
+        why = f"its cells are {form}" if form in _NAMING else "its name suggests that it points at one person"
+        return "identifier", f"identifier: {why}; it never leaves"
+    if form in _KNOWN:
+        return "quasi", f"quasi-identifier: its cells are {form}, which others may know about a person"
+    by_name = _by_name(name)
     if by_name is not None and (kind == "numeric" or _number_words(values)):
         return by_name
     why_one = _points_at_one(values.dropna(), kind, named=by_name is not None)
@@ -145,38 +125,43 @@ def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
         return by_name
     return (
         "attribute",
-        "attribute: nothing suggests that outsiders know it; only English names are recognised, so judge for yourself",
+        "attribute: neither its name (in English, German, French, Spanish, Dutch) nor its cells suggest that outsiders "
+        "know it, so judge for yourself",
     )
 
 
-def _by_name(spoken: str) -> tuple[Role, str] | None:
-    if _QUASI.search(spoken):
+def _form(values: pd.Series) -> str:
+    """What the cells are: by their form, or because the column is one of times."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return "dates"
+    if not (isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dtype)):
+        return ""
+    return form_of(values)
+
+
+def _by_name(name: str) -> tuple[Role, str] | None:
+    if suggests(name, "quasi"):
         return "quasi", "quasi-identifier: its name suggests something that others may know about a person"
-    if _SENSITIVE.search(spoken):
+    if suggests(name, "sensitive"):
         return "sensitive", "sensitive: its name suggests something that people would not want known"
     return None
 
 
 def _actionable(name: str, kind: Type, role: Role) -> tuple[Actionable, str]:
     """Whether an explanation may ask for a change; a column of which nothing is said may change any way."""
-    spoken = _spoken(name)
     if role in ("identifier", "target"):
         return "any", ""
-    if _FIXED.search(spoken):
+    if suggests(name, "fixed"):
         return "no", "actionable no: nobody can be asked to change it, by its name; explanations leave it as it is"
-    if _FAMILY.search(spoken):
+    if suggests(name, "family"):
         return "no", 'actionable no: nobody should be told how to live, by its name; "any" if that may be asked'
-    if _PAST.search(spoken):
+    if suggests(name, "past"):
         return "no", 'actionable no: nobody can undo what is past, by its name; "up" or "down" if time mends it'
-    if not _OLDER.search(spoken):
+    if not suggests(name, "older"):
         return "any", ""
     if kind == "categorical":
         return "no", "actionable no: nobody gets younger, by its name, and without an order there is no way up"
     return "up", 'actionable up: nobody gets younger, by its name; "no" if nobody should be told to wait'
-
-
-def _spoken(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
 
 
 def _points_at_one(filled: pd.Series, kind: Type, *, named: bool) -> str:
@@ -190,7 +175,7 @@ def _points_at_one(filled: pd.Series, kind: Type, *, named: bool) -> str:
         return f"free text ({distinct} different long texts), which may name people or tell about them"
     if share > 0.95 and len(filled) >= (_SOME if kind == "numeric" else 5) and _whole(filled, kind):
         return f"{share:.0%} of its filled cells are different, so that most belong to one person only"
-    if is_text and distinct >= _SOME and share > 0.5 and not named and not _are_dates(filled):
+    if is_text and distinct >= _SOME and share > 0.5 and not named:
         return f"{share:.0%} of its filled cells are different texts, too many for labels"
     return ""
 
@@ -206,10 +191,6 @@ def _whole(filled: pd.Series, kind: Type) -> bool:
         return True
     numbers = filled.to_numpy(dtype=float)
     return bool(np.isfinite(numbers).all() and (numbers % 1 == 0).all())
-
-
-def _are_dates(filled: pd.Series) -> bool:
-    return all(_DATE.match(t) for t in filled.unique())
 
 
 def _number_words(values: pd.Series) -> str:

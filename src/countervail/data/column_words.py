@@ -1,0 +1,114 @@
+"""Words in the names of columns, in five languages: what they suggest about the people in a table.
+
+A word with a star stands for all that begin with it. Names are compared without accents, by the words they consist of.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+_WORDS: dict[str, dict[str, str]] = {
+    "direct": {
+        "en": "id uuid guid ssn name person surname forename firstname lastname fullname initials email mail phone* "
+        "tel telephone mobile cell iban bic passport account cardno license* licence* plate patientno customerno "
+        "recordno nin username login ip",
+        "de": "kennung personalnummer personalnr kundennummer kundennr patientennummer versicherungsnummer "
+        "steuernummer steuerid ausweis* reisepass vorname nachname familienname zuname rufname telefon* handy* "
+        "mobilnummer konto kontonummer kontonr kennzeichen matrikel* emailadresse bearbeiter* sachbearbeiter*",
+        "fr": "identifiant nom prenom patronyme courriel mel telephone portable compte passeport immatriculation "
+        "matricule numclient nir",
+        "es": "identificador nombre* apellido* correo telefono* movil celular cuenta pasaporte matricula dni nie nif "
+        "usuario",
+        "nl": "naam voornaam achternaam familienaam telefoon* mobiel* gsm rekening* paspoort kenteken klantnummer "
+        "patientnummer bsn rijksregister* emailadres gebruiker*",
+    },
+    "quasi": {
+        "en": "age birth* born dob sex gender race ethnic* nationality native country city town domicile zip zipcode "
+        "postcode postalcode postal region county state address street marital* marry marriage civil civilstatus "
+        "personalstatus relationship education* educ* occupation job profession employment housing property residence "
+        "foreign* religion language children dependents date day admission admitted discharge* height weight",
+        "de": "alter geburt* geboren geb geschlecht ethni* herkunft nationalitat staatsangehorig* staatsburger* land "
+        "stadt ort wohnort gemeinde plz postleitzahl region kreis landkreis bundesland adresse anschrift strasse "
+        "hausnummer familienstand bildung* schulabschluss abschluss beruf* tatigkeit beschaftigung wohn* religion "
+        "konfession sprache kinder datum aufnahme* entlassung* grosse gewicht",
+        "fr": "age naissance nele sexe genre ethni* nationalite pays ville commune domicile cp codepostal region "
+        "departement adresse rue matrimonial* etatcivil situationfamiliale education etudes diplome profession metier "
+        "emploi logement religion langue enfants date admission sortie taille poids",
+        "es": "edad nacimiento nacido sexo genero etnia raza nacionalidad pais ciudad municipio domicilio cp "
+        "codigopostal region provincia direccion calle estadocivil educacion estudios profesion ocupacion empleo "
+        "vivienda religion idioma hijos fecha ingreso* alta altura peso",
+        "nl": "leeftijd geboorte* geboren geslacht etni* herkomst nationaliteit land stad woonplaats gemeente postcode "
+        "regio provincie adres straat huisnummer burgerlijke* burgerlijkestaat opleiding* onderwijs beroep* baan werk "
+        "woning religie geloof taal kinderen datum opname* ontslag* lengte gewicht",
+    },
+    "sensitive": {
+        "en": "disease diagnosis hiv health illness drug* crime conviction debt* wage* salary income "
+        "sexual* politic* union",
+        "de": "krankheit* diagnose* gesundheit* droge* straftat* verurteil* schulden lohn gehalt einkommen "
+        "sexuell* politi* gewerkschaft*",
+        "fr": "maladie diagnostic sante drogue* crime condamnation dette* salaire revenu* sexuel* politi* syndicat",
+        "es": "enfermedad diagnostico salud droga* delito condena deuda* salario sueldo ingresos renta sexual* politi* "
+        "sindicato",
+        "nl": "ziekte* diagnose* gezondheid* drug* misdrijf veroordeling schuld* loon salaris inkomen seksue* politi* "
+        "vakbond*",
+    },
+    "fixed": {
+        "en": "sex gender race ethnic* caste birth* born dob nationality citizen* native foreign* origin disab*",
+        "de": "geschlecht ethni* geburt* geboren herkunft nationalitat staatsangehorig* staatsburger* behinder*",
+        "fr": "sexe genre ethni* naissance nationalite origine handicap*",
+        "es": "sexo genero etnia raza nacimiento nacionalidad origen discapac*",
+        "nl": "geslacht etni* geboorte* geboren nationaliteit herkomst handicap*",
+    },
+    "family": {
+        "en": "marital* marriage married marry civilstatus personalstatus familystatus relationship spouse child "
+        "children dependent dependents pregnan* religion faith sexual*",
+        "de": "familienstand ehe* verheiratet partner* kind kinder schwanger* religion konfession sexuell*",
+        "fr": "matrimonial* etatcivil situationfamiliale conjoint enfant enfants enceinte grossesse religion sexuel*",
+        "es": "estadocivil conyuge hijo hijos embaraz* religion sexual*",
+        "nl": "burgerlijkestaat partner* kind kinderen zwanger* religie geloof seksue*",
+    },
+    "past": {
+        "en": "history ever past prior priors previous* juvenile juv",
+        "de": "vorgeschichte vorstrafe* fruher* bisher*",
+        "fr": "historique antecedent*",
+        "es": "historial antecedente*",
+        "nl": "geschiedenis voorgeschiedenis verleden eerder*",
+    },
+    "older": {"en": "age", "de": "alter", "fr": "age", "es": "edad", "nl": "leeftijd"},
+    "birth": {
+        "en": "birth* born dob",
+        "de": "geburt* geboren geb",
+        "fr": "naissance nele",
+        "es": "nacimiento nacido",
+        "nl": "geboorte* geboren",
+    },
+}
+
+
+def suggests(name: str, what: str) -> bool:
+    """Whether the name of a column has a word for something, in any of the languages.
+
+    Examples
+    --------
+    >>> suggests("Geburtsdatum", "quasi"), suggests("code_postal", "quasi"), suggests("agent", "quasi")
+    (True, True, False)
+    """
+    words = _words(name)
+    # Two words that are one elsewhere: "post code", "état civil".
+    return any(_PATTERNS[what].fullmatch(w) for w in [*words, *map("".join, pairwise(words))])
+
+
+def _words(name: str) -> list[str]:
+    plain = unicodedata.normalize("NFKD", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).replace("ß", "ss"))
+    bare = "".join(c for c in plain if not unicodedata.combining(c))
+    return [w for w in re.split(r"[\W_\d]+", bare.casefold()) if w]
+
+
+def _pattern(languages: dict[str, str]) -> re.Pattern[str]:
+    words = {w for text in languages.values() for w in text.split()}
+    return re.compile("|".join(re.escape(w[:-1]) + r"\w*" if w.endswith("*") else re.escape(w) for w in sorted(words)))
+
+
+_PATTERNS = {what: _pattern(languages) for what, languages in _WORDS.items()}

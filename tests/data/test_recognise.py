@@ -1,0 +1,126 @@
+"""Columns are recognised by what they are called, in five languages, and by what their cells are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countervail as cv
+from countervail.data.column_words import suggests
+from countervail.data.contents import form_of
+from countervail.data.propose import propose_schema
+
+RNG = np.random.default_rng(0)
+N = 60
+FAMILIES = ["Müller", "Dubois", "García", "de Vries", "Smith", "O'Neill", "Schäfer", "Petit", "Janssen", "Brown"]
+GIVEN = ["Anna", "Peter", "Marie", "Jean", "Carmen", "Luis", "Sanne", "Daan", "John", "Mary", "Wolfgang", "Chloe"]
+
+
+def dates(form):
+    days = pd.to_datetime("1940-01-01") + pd.to_timedelta(RNG.integers(0, 25_000, N), "D")
+    return pd.Series(days.strftime(form))
+
+
+def iban(country, digits):
+    body = "".join(RNG.choice(list("0123456789"), digits))
+    number = int("".join(str(int(c, 36)) for c in body + country + "00"))
+    return f"{country}{98 - number % 97:02d}{body}"
+
+
+CELLS = {
+    "dates": ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%y", "%Y-%m-%dT%H:%M:%S", "%d %b %Y", "%B %d, %Y"],
+    "addresses of mail": [f"{g}.{i}@mail.example" for i, g in enumerate(GIVEN * 5)],
+    "telephone numbers": [f"+49 30 {RNG.integers(10**6, 10**7)}" for _ in range(N)],
+    "accounts (IBAN)": [iban("DE", 18) for _ in range(N)],
+    "postcodes": [f"{RNG.integers(1000, 9999)} {a}{b}" for a, b in RNG.choice(list("ABCDEFG"), (N, 2))],
+    "names": [f"{g} {f}" for g in GIVEN[:6] for f in FAMILIES],
+}
+
+
+@pytest.mark.parametrize("form", CELLS["dates"])
+def test_dates_of_any_common_order_are_dates(form):
+    assert form_of(dates(form)) == "dates"
+
+
+@pytest.mark.parametrize("form", [f for f in CELLS if f != "dates"])
+def test_cells_are_known_by_their_form(form):
+    assert form_of(pd.Series(CELLS[form])) == form
+
+
+def test_names_may_stand_in_either_order():
+    assert form_of(pd.Series([f"{f}, {g}" for g in GIVEN[:5] for f in FAMILIES])) == "names"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["own", "rent", "for free", "with parents", "other", "unknown"],
+        [f"{i}.5" for i in range(50)],
+        [str(i) for i in range(10_000, 10_050)],
+        ["New York", "San Francisco", "Los Angeles", "Den Haag", "Le Havre", "Bad Homburg", "Santa Cruz"],
+        ["20-29", "30-39", "40-49", "50-59", "60-69", "70-79"],
+        ["1-2-3", "4-5-6", "a"],
+        [],
+    ],
+    ids=["labels", "fractions", "numbers", "cities", "bands", "few", "none"],
+)
+def test_other_cells_have_no_form(cells):
+    assert form_of(pd.Series(cells, dtype=object)) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        *[(n, "direct") for n in ("customer_id", "Vorname", "Nachname", "nom", "Prénom", "apellidos", "achternaam")],
+        *[(n, "direct") for n in ("eMail", "Telefonnummer", "teléfono", "IBAN", "Kundennummer", "first name")],
+        *[
+            (n, "quasi")
+            for n in ("Geburtsdatum", "date_naissance", "fecha de nacimiento", "geboortedatum", "birthDate")
+        ],
+        *[(n, "quasi") for n in ("PLZ", "code postal", "código_postal", "postcode", "ZIP Code", "Wohnort", "ciudad")],
+        *[(n, "quasi") for n in ("Geschlecht", "sexe", "género", "geslacht", "Familienstand", "état civil", "beroep")],
+        *[(n, "sensitive") for n in ("Diagnose", "salaire", "Einkommen", "enfermedad", "inkomen", "diagnosis")],
+        *[(n, "fixed") for n in ("Geschlecht", "nationalité", "sexo", "geboortejaar", "Behinderung")],
+    ],
+)
+def test_names_of_columns_are_understood_in_five_languages(name, what):
+    assert suggests(name, what)
+
+
+@pytest.mark.parametrize(
+    "name", ["agent", "package", "percentage", "stage", "message", "landing", "identity_score"]
+)
+def test_words_inside_words_say_nothing(name):
+    assert not suggests(name, "direct") and not suggests(name, "quasi")
+
+
+def test_an_export_in_german_is_read_as_an_officer_would():
+    frame = pd.DataFrame(
+        {
+            "Kunde": CELLS["names"],
+            "Kontakt": CELLS["addresses of mail"],
+            "Bankverbindung": CELLS["accounts (IBAN)"],
+            "Rückruf": CELLS["telephone numbers"],
+            "Stichtag": dates("%d.%m.%Y"),
+            "PLZ": RNG.integers(10_000, 99_999, N).astype(str),
+            "Geschlecht": RNG.choice(["m", "w"], N),
+            "Einkommen": RNG.integers(1_000, 9_000, N),
+            "Bemerkung": [f"rief am Montag an und fragte nach Vertrag {i}" for i in range(N)],
+            "Punkte": RNG.integers(0, 9, N),
+        }
+    )
+    proposed = propose_schema(frame)
+    roles = {c.name: c.role for c in proposed.schema}
+    naming = ("Kunde", "Kontakt", "Bankverbindung", "Rückruf", "Bemerkung")
+    assert all(roles[n] == "identifier" for n in naming), roles
+    assert all(roles[n] == "quasi" for n in ("Stichtag", "PLZ", "Geschlecht")), roles
+    assert roles["Einkommen"] == "sensitive" and roles["Punkte"] == "attribute"
+    assert not any(name in why for why in proposed.reasons.values() for name in CELLS["names"])
+
+
+def test_times_are_something_that_others_may_know():
+    frame = pd.DataFrame({"t": pd.to_datetime("2020-01-01") + pd.to_timedelta(range(40), "D"), "x": range(40)})
+    assert propose_schema(frame).schema["t"].role == "quasi"
+
+
+def test_whether_there_is_a_telephone_is_no_telephone():
+    assert propose_schema(cv.load("german_credit").frame).schema["own_telephone"].role != "identifier"
