@@ -86,9 +86,7 @@ def test_names_of_columns_are_understood_in_five_languages(name, what):
     assert suggests(name, what)
 
 
-@pytest.mark.parametrize(
-    "name", ["agent", "package", "percentage", "stage", "message", "landing", "identity_score"]
-)
+@pytest.mark.parametrize("name", ["agent", "package", "percentage", "stage", "message", "landing", "identity_score"])
 def test_words_inside_words_say_nothing(name):
     assert not suggests(name, "direct") and not suggests(name, "quasi")
 

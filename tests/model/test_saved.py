@@ -4,6 +4,7 @@ import io
 import pickle
 import random
 import zipfile
+from functools import partial
 
 import joblib
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
+from skops.io import dump
 
 import countervail as cv
 from countervail.core.errors import CountervailError, DataNotFoundError, ModelFileError
@@ -75,8 +77,16 @@ def shout(frame):
 
 
 def test_types_that_are_not_known_to_be_safe_are_refused_by_name(tmp_path):
-    save_model(FunctionTransformer(shout), tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match=r"is not saved: .*shout"):
+        save_model(FunctionTransformer(shout), tmp_path / "m.skops")
+    dump(FunctionTransformer(shout), tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match=r"not known to be safe: .*shout"):
+        load_model(tmp_path / "m.skops")
+
+
+def test_a_function_with_something_put_in_beforehand_must_be_the_known_one(tmp_path):
+    dump(FunctionTransformer(partial(np.add, 1)), tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="holds a function that no model of scikit-learn holds"):
         load_model(tmp_path / "m.skops")
 
 

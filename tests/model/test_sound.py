@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier, VotingClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,6 +14,7 @@ from countervail.core.errors import ModelFileError
 from countervail.model import load_model, save_model
 
 ROWS = np.random.default_rng(0).normal(size=(40, 4))
+ROWS[:, 3] = np.arange(40) % 7
 LABELS = np.array(list("abcd") * 10)
 # Numbers for the regressors and the detectors, which take no labels.
 TARGETS = {SVR: ROWS[:, 0], KNeighborsRegressor: ROWS[:, :2]}
@@ -38,6 +40,10 @@ def fitted(model):
         MiniBatchKMeans(3, n_init=1),
         make_pipeline(StandardScaler(), SVC()),
         BaggingClassifier(SVC(), n_estimators=2),
+        HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=2),
+        HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=2, categorical_features=[3]),
+        VotingClassifier([("a", SVC()), ("b", KNeighborsClassifier(algorithm="brute"))]),
+        GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=2),
     ],
     ids=str,
 )
@@ -155,3 +161,71 @@ def test_arrays_that_are_damaged_one_by_one_never_reach_compiled_code(tmp_path, 
             continue
         assert model.predict(ROWS).tolist() == said
     assert refused > 20
+
+
+def boosted():
+    return fitted(HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2, categorical_features=[3]))
+
+
+def _node(name, value):
+    def change(tree):
+        nodes = tree.nodes.copy()
+        nodes[name][nodes["is_leaf"] == 0] = value
+        tree.nodes = nodes
+
+    return change
+
+
+def _nothing_listed(tree):
+    tree.raw_left_cat_bitsets = tree.raw_left_cat_bitsets[:0].copy()
+    nodes = tree.nodes.copy()
+    nodes["is_categorical"][0] = 1
+    tree.nodes = nodes
+
+
+HISTOGRAM = {
+    "a child beyond the end": _node("left", 4000),
+    "a child that is its parent": _node("right", 0),
+    "a column that is not there": _node("feature_idx", 77),
+    "a column before the first": _node("feature_idx", -3),
+    "a set that is not listed": _nothing_listed,
+    "no nodes": lambda tree: setattr(tree, "nodes", tree.nodes[:0].copy()),
+    "nodes of another make": lambda tree: setattr(tree, "nodes", np.zeros((5, 5))),
+    "narrow sets": lambda tree: setattr(tree, "raw_left_cat_bitsets", np.zeros((9, 2), np.uint32)),
+}
+
+
+@pytest.mark.parametrize("case", HISTOGRAM)
+def test_boosted_trees_that_lead_outside_are_refused(case, tmp_path):
+    made = boosted()
+    HISTOGRAM[case](made._predictors[1][0])
+    save_model(made, tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="boosted trees with links that lead outside of them|not a readable skops"):
+        load_model(tmp_path / "m.skops")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: setattr(m, "_n_features", 400),
+        lambda m: setattr(m._bin_mapper, "bin_thresholds_", m._bin_mapper.bin_thresholds_[:1]),
+        lambda m: setattr(m._bin_mapper, "is_categorical_", m._bin_mapper.is_categorical_[:1].copy()),
+        lambda m: setattr(m, "_predictors", [r[:1] for r in m._predictors]),
+        lambda m: m._bin_mapper.bin_thresholds_.__setitem__(0, np.array([9e9])),
+    ],
+    ids=["columns", "thresholds", "kinds", "rounds", "categories"],
+)
+def test_boosted_models_whose_parts_do_not_belong_together_are_refused(change, tmp_path):
+    made = boosted()
+    change(made)
+    save_model(made, tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="boosted trees"):
+        load_model(tmp_path / "m.skops")
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    made = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(ROWS, LABELS)
+    with pytest.raises(ModelFileError, match=r"is not saved: .*lightgbm.*--allow-pickle"):
+        save_model(made, tmp_path / "m.skops")
+    assert not list(tmp_path.iterdir())

@@ -19,6 +19,13 @@ PICKLES = (".pkl", ".pickle", ".joblib")
 # Plain Python parts of scikit-learn that skops does not list, and trees, whose indices are checked after loading.
 _TRUSTED = {
     "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.utils._bunch.Bunch",
+    "sklearn.utils.validation.check_array",
+    "functools.partial",  # of that function only, which is checked after loading
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
@@ -55,26 +62,41 @@ def load_model(path: str | Path, *, allow_pickle: bool = False) -> Any:
 
 
 def save_model(model: Any, path: str | Path) -> None:
-    """Save a scikit-learn model as a .skops file."""
+    """Save a scikit-learn model as a .skops file; one that could not be loaded again is refused at once."""
     path = Path(path)
     if path.suffix != ".skops":
         raise ModelFileError(f"The model file '{path.name}' must end in .skops.")
     from skops.io import dump
 
-    write_file(path, lambda place: dump(model, place))
+    def write(place: Path) -> None:
+        dump(model, place)
+        if strangers := _strangers(place):
+            raise ModelFileError(
+                f"This model is not saved: it holds types that are not known to be safe when a file is opened "
+                f"({', '.join(strangers)}), and load_model would refuse it. Pass the model itself to the explainer, "
+                f"or on the command line joblib.dump(model, 'model.joblib') and --allow-pickle, for a file of your own."
+            )
+
+    write_file(path, write)
+
+
+def _strangers(path: Path) -> list[str]:
+    """Types in a file that nobody has looked at."""
+    from skops.io import get_untrusted_types
+
+    return sorted(set(get_untrusted_types(file=path)) - _TRUSTED)
 
 
 def _load_skops(path: Path) -> Any:
-    from skops.io import get_untrusted_types, load
+    from skops.io import load
 
     try:
-        types = get_untrusted_types(file=path)
-        if strangers := sorted(set(types) - _TRUSTED):
+        if strangers := _strangers(path):
             raise ModelFileError(
                 f"'{path.name}' holds types that are not known to be safe: {strangers}. Use another kind of model, or "
                 f"load this one in Python and pass it to the explainer."
             )
-        model = load(path, trusted=types)
+        model = load(path, trusted=sorted(_TRUSTED))
     except ModelFileError:
         raise
     except _DAMAGED as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,53 @@ def _trees_are_sound(part: Any) -> bool:
     if not bagged and not all(isinstance(t, BaseDecisionTree) and hasattr(t, "tree_") for t in trees):
         return False
     return not isinstance(part, BaseGradientBoosting) or _has_room(part)
+
+
+def _histogram_trees_are_sound(part: Any) -> bool:
+    """Whether the trees of histogram boosting stay inside their nodes, columns and sets of categories."""
+    from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+    from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+
+    if isinstance(part, TreePredictor):
+        return _is_sound_predictor(part)
+    if not isinstance(part, BaseHistGradientBoosting) or not hasattr(part, "_predictors"):
+        return True
+    mapper, n, each = part._bin_mapper, part._n_features, part.n_trees_per_iteration_
+    trees = [tree for rounds in part._predictors for tree in rounds]
+    columns = [t.nodes["feature_idx"][t.nodes["is_leaf"] == 0] for t in trees]
+    return (
+        all(type(t) is TreePredictor for t in trees)
+        and all(len(rounds) == each for rounds in part._predictors)
+        and all(((c >= 0) & (c < n)).all() for c in columns)
+        and len(mapper.bin_thresholds_) == n
+        and np.asarray(mapper.is_categorical_).shape == (n,)
+        and np.asarray(mapper.missing_values_bin_idx_).ndim == 0
+        and part._baseline_prediction.shape
+        in ((1, part.n_trees_per_iteration_), (part.n_trees_per_iteration_,), (1, 1))
+        and all(_are_categories(t) for t, c in zip(mapper.bin_thresholds_, mapper.is_categorical_) if c)
+    )
+
+
+def _are_categories(values: Any) -> bool:
+    """Whether categories are the small whole numbers that a set of bits has room for."""
+    codes = np.asarray(values, dtype=float)
+    return codes.ndim == 1 and bool(((codes >= 0) & (codes < 256) & (codes % 1 == 0)).all())
+
+
+def _is_sound_predictor(tree: Any) -> bool:
+    """Whether compiled code can walk the nodes: children come later and exist, and so do sets of categories."""
+    from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
+
+    nodes, sets = tree.nodes, (tree.binned_left_cat_bitsets, tree.raw_left_cat_bitsets)
+    if type(nodes) is not np.ndarray or nodes.dtype != PREDICTOR_RECORD_DTYPE or nodes.ndim != 1 or not len(nodes):
+        return False
+    if any(type(s) is not np.ndarray or s.dtype != np.uint32 or s.ndim != 2 or s.shape[1] != 8 for s in sets):
+        return False
+    here, inner = np.arange(len(nodes)), nodes["is_leaf"] == 0
+    left, right = nodes["left"].astype(np.int64), nodes["right"].astype(np.int64)
+    ordered = (left > here) & (left < len(nodes)) & (right > here) & (right < len(nodes))
+    listed = (nodes["is_categorical"] == 0) | (nodes["bitset_idx"] < min(map(len, sets)))
+    return bool((ordered & listed)[inner].all() and (nodes["feature_idx"][inner] >= 0).all())
 
 
 def _vectors_are_sound(part: Any) -> bool:
@@ -121,8 +169,17 @@ def _centres_are_sound(part: Any) -> bool:
     return type(centres) is np.ndarray and centres.ndim == 2 and centres.shape[1] == part.n_features_in_
 
 
+def _functions_are_known(part: Any) -> bool:
+    """Whether what was put into a function beforehand belongs to the one that histogram boosting uses."""
+    from sklearn.utils import check_array
+
+    return not isinstance(part, partial) or part.func is check_array
+
+
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     "a tree with links that lead outside of it": _trees_are_sound,
+    "boosted trees with links that lead outside of them": _histogram_trees_are_sound,
+    "a function that no model of scikit-learn holds": _functions_are_known,
     "support vectors that do not belong together": _vectors_are_sound,
     "neighbours that do not belong together": _neighbours_are_sound,
     "centres of clusters that rows cannot be compared with": _centres_are_sound,
