@@ -17,7 +17,7 @@ from countervail.protect.cfk.groups.grouping import boxes_of
 from countervail.protect.cfk.space import Space
 
 QUASI = ["age", "city"]
-REWARDS = ["sparsity", "proximity", "plausibility", "none"]
+REWARDS = ["sparsity", "proximity", "plausibility", "typical", "none"]
 
 
 @pytest.fixture(autouse=True)

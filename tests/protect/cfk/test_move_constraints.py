@@ -13,7 +13,7 @@ from countervail.core.words.notes import say_note
 from countervail.protect.cfk.groups import grouping
 from countervail.protect.cfk.moves.relax import NOTHING_HELPS
 
-REWARDS = ("sparsity", "proximity", "plausibility")
+REWARDS = ("sparsity", "proximity", "plausibility", "typical")
 LIMITS = {
     "immutable": {"immutable": ["age"]},
     "two immutable": {"immutable": ["city", "pay"]},
