@@ -2,7 +2,7 @@
 
 `make audit`. Lower bounds on epsilon from 50,000 + 200,000 draws on each side, wrong with probability 1e-6 each. A
 bound above the claim is a broken promise, and the program then ends with an error. The histograms' noise is OpenDP's
-and slow, so they get a tenth of the draws.
+and slow, so they get a tenth of the draws. PrivateSynthetic is audited by its rho, its whole draw with a fiftieth.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed"), st
 from _record import parse, write  # noqa: E402
 from dp_controls import CONTROLS  # noqa: E402
 from dp_mechanisms import histograms, ours, pairs  # noqa: E402
+from synthetic_mechanisms import BROKEN, OURS, SLOW  # noqa: E402
 
 from _private import provenance  # noqa: E402
-from countervail.testing import audit_epsilon  # noqa: E402
+from countervail.testing import audit_epsilon, audit_rho  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "dp_audit.json"
 
@@ -59,6 +60,18 @@ def controls(training: int, draws: int) -> dict[str, Any]:
     return found
 
 
+def synthetic(training: int, draws: int) -> dict[str, Any]:
+    """The rho that steps of PrivateSynthetic show, ours and broken ones."""
+    found: dict[str, Any] = {}
+    for kind, steps in (("ours", OURS), ("controls", BROKEN)):
+        for name, (mechanism, table, neighbour, claim) in steps.items():
+            part = 50 if name in SLOW else 5
+            e = audit_rho(mechanism, table, neighbour, training=training // part, draws=draws // part)
+            found.setdefault(kind, {})[name] = {"claim": claim, "refuted": e.refutes(claim), **asdict(e)}
+            print(f"{name:<46} claim rho {claim:.4f} found {e.rho:.4f}", flush=True)
+    return found
+
+
 def main() -> None:
     """Audit, print, write; fail when a promise is broken or a control goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -77,9 +90,12 @@ def main() -> None:
         if e["epsilon"] > float(epsilon)
     ]
     missed = [name for name, c in caught.items() if not c["caught"]]
+    by_rho = synthetic(given.training, given.draws)
+    broken += [f"synthetic: {name}" for name, e in by_rho["ours"].items() if e["refuted"]]
+    missed += [f"synthetic: {name}" for name, e in by_rho["controls"].items() if not e["refuted"]]
     about |= {"training": given.training, "draws": given.draws, "alpha": 1e-6, "broken": broken, "missed": missed}
     print(f"Broken promises: {broken or 'none'}. Controls missed: {missed or 'none'}.")
-    write(given, {**about, "ours": found, "controls": caught})
+    write(given, {**about, "ours": found, "controls": caught, "synthetic": by_rho})
     if broken or missed:
         raise SystemExit(1)
 

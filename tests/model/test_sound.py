@@ -200,7 +200,7 @@ def test_boosted_trees_that_lead_outside_are_refused(case, tmp_path):
     made = boosted()
     HISTOGRAM[case](made._predictors[1][0])
     save_model(made, tmp_path / "m.skops")
-    with pytest.raises(ModelFileError, match="boosted trees with links that lead outside of them|not a readable skops"):
+    with pytest.raises(ModelFileError, match=r"boosted trees with links that lead outside|not a readable"):
         load_model(tmp_path / "m.skops")
 
 

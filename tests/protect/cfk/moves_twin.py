@@ -9,7 +9,12 @@ import countervail as cv
 
 CITIES, LEVELS = ("a", "b", "c"), ("low", "mid", "high")
 QUASI = ["age", "city", "level"]
-WEIGHTS = {"sparsity": (1.0, 1.0, 0), "proximity": (1.0, 0.0, 1), "plausibility": (0.5, 1.0, 1)}
+WEIGHTS = {
+    "sparsity": (1.0, 1.0, 0),
+    "proximity": (1.0, 0.0, 1),
+    "plausibility": (0.5, 1.0, 1),
+    "typical": (0.5, 1.0, 3),
+}
 
 
 def people(seed, n):

@@ -18,7 +18,7 @@ from countervail.protect.cfk.space import Space
 pytestmark = pytest.mark.usefixtures("quick_groups")
 
 QUASI = ["age", "city"]
-REWARDS = ["sparsity", "proximity", "plausibility", "none"]
+REWARDS = ["sparsity", "proximity", "plausibility", "typical", "none"]
 
 
 def people(seed, n=30):

@@ -14,7 +14,7 @@ from countervail.protect.cfk.moves.relax import NOTHING_HELPS
 
 pytestmark = pytest.mark.usefixtures("quick_groups")
 
-REWARDS = ("sparsity", "proximity", "plausibility")
+REWARDS = ("sparsity", "proximity", "plausibility", "typical")
 LIMITS = {
     "immutable": {"immutable": ["age"]},
     "two immutable": {"immutable": ["city", "pay"]},

@@ -15,7 +15,7 @@ from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.moves import askers, kernels
 from countervail.testing import small_model, small_table
 
-REWARDS = ("sparsity", "proximity", "plausibility")
+REWARDS = ("sparsity", "proximity", "plausibility", "typical")
 MODELS = {"labels": labels, "scores": scores}
 
 
@@ -189,7 +189,7 @@ def test_rewards_do_what_they_are_for():
     away = {r: np.nanmean(cv.measure.plausibility(e)) for r, e in made.items()}
     assert changed["sparsity"] <= min(changed.values()) < changed["none"]
     assert cost["proximity"] <= min(cost.values()) < cost["none"]
-    assert away["plausibility"] <= away["sparsity"]
+    assert away["typical"] <= away["plausibility"] <= away["sparsity"]
 
 
 def test_without_a_reward_the_whole_neighbour_is_given():

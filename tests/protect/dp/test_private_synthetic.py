@@ -141,6 +141,8 @@ def test_a_file_gives_the_same_answers_and_holds_no_row(tmp_path):
     assert not any(v in path.read_text() for v in BIG.frame["id"])
     with pytest.raises(ParameterError, match="'model' parameter of load_protector"):
         cv.load_protector(path)
+    with pytest.raises(SchemaError, match="decides otherwise"):
+        cv.load_protector(path, lambda frame: small_model(frame)[:, ::-1])
 
 
 @pytest.mark.parametrize("part", ["total", "edges", "ones", "pairs"])

@@ -177,11 +177,12 @@ class CFK(Savable, RegionProtector):
         knows this code. "exact" finds the smallest region around a counterfactual where every combination keeps the
         decision (pureness 1); "grasp" is the published heuristic. Both withstand someone with a register only.
         `GroupSearch`, `ExactSearch` and `GraspSearch` of `countervail.protect` are the same with their own parameters.
-    reward : {"sparsity", "proximity", "plausibility", "none"}
+    reward : {"sparsity", "proximity", "plausibility", "typical", "none"}
         Answers move as few features as possible towards a neighbour, and the rest stays the asker's own. Among sets of
         equally few, "sparsity" takes the one that is near to the asker and to the sealed table together;
-        "proximity" and "plausibility" spend one feature more if that comes nearer to the asker, or to the table; and
-        "plausibility" then takes small steps (groups only) as long as each brings it clearly nearer.
+        "proximity" and "plausibility" spend one feature more if that comes nearer to the asker, or to the table;
+        "typical" up to three more for the latter. "plausibility" then takes small steps (groups only) as long as each
+        brings it clearly nearer.
         "none" gives the whole neighbour, as the papers do.
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.
@@ -406,9 +407,8 @@ class CFK(Savable, RegionProtector):
         if not isinstance(self.search, kinds) and (not isinstance(self.search, str) or self.search not in SEARCHES):
             must = f"one of {tuple(SEARCHES)}, or one of {[kind.__name__ for kind in kinds]}"
             raise bad_parameter("CFK", "search", must, self.search)
-        known = tuple(r for r in REWARDS if r != "typical")
-        if self.reward not in known:
-            raise bad_parameter("CFK", "reward", f"one of {known}", self.reward)
+        if self.reward not in REWARDS:
+            raise bad_parameter("CFK", "reward", f"one of {REWARDS}", self.reward)
         check_count("CFK", "n_counterfactuals", self.n_counterfactuals)
         if self.reward == "none":
             for name in ("n_counterfactuals", *CONSTRAINTS):

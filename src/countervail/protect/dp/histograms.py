@@ -46,8 +46,8 @@ class PrivateHistograms(PrivateExplainer):
     Notes
     -----
     *Threat model*: as for :class:`PrivateNeighbours`, and the adversary may ask without limit. Columns are drawn
-    independently, so answers are less plausible than noisy neighbours at a large epsilon. A pickle holds the noisy
-    counts and not the table.
+    independently, so answers are less plausible than noisy neighbours at a large epsilon; :class:`PrivateSynthetic`
+    counts pairs of columns too. A pickle holds the noisy counts and not the table.
 
     References
     ----------

@@ -57,7 +57,9 @@ class PrivateNeighbours(PrivateExplainer):
     a fitted one holds the records: it is as confidential as the table.
 
     *Utility*: the budget is shared by all columns. With ten columns or more and epsilon around 1 the pool is mostly
-    noise, and answers owe their quality to the model and the public domain (measured in the page below).
+    noise, and answers owe their quality to the model and the public domain (measured in the page below). Use
+    :class:`PrivateSynthetic`, which spends a budget once and carries something; this one is for the comparison with the
+    paper, and for single answers at a large epsilon.
 
     References
     ----------

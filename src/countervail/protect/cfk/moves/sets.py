@@ -46,6 +46,7 @@ REWARDS: Final[dict[str, Weights]] = {
     "sparsity": Weights(1.0, 1.0, 0),
     "proximity": Weights(1.0, 0.0, 1),
     "plausibility": Weights(0.5, 1.0, 1, 5),
+    "typical": Weights(0.5, 1.0, 3),
 }
 # Towards one neighbour only, what is nearer to the asker is farther from the neighbour by as much.
 PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0), "plausibility": Weights(0.5, 1.0, 1)}

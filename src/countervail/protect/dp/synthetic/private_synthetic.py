@@ -323,7 +323,13 @@ class PrivateSynthetic(Savable, ExplanationProtector):
 
     def _saved(self) -> dict[str, Any]:
         stored = {a.column.name: _kind(a.dtype) for a in self.public_.grid.axes}
-        return {"schema": self.schema_.to_dict(), "stored": stored, "draw": self.draw_.to_dict()}
+        about = {"schema": self.schema_.to_dict(), "stored": stored, "decisions": self._sampled_decisions()}
+        return {**about, "draw": self.draw_.to_dict()}
+
+    def _sampled_decisions(self) -> list[int]:
+        """What the model says of some made-up rows: to tell it from another one."""
+        decided: list[int] = self.public_.decide(self.public_.grid.codes(self.public_.probe.features)).tolist()
+        return decided
 
     def _restore(self, data: dict[str, Any], model: Any) -> None:
         if model is None:
@@ -333,6 +339,11 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         need(set(stored) == set(schema.features) and set(stored.values()) <= {"plain", "labels", "levels"})
         axes = (Axis.of(schema[n], _dtype(stored[n]), n in self.missing) for n in schema.features)
         self._prepare(Grid(tuple(axes)), schema, model)
+        if self._sampled_decisions() != data["decisions"]:
+            raise SchemaError(
+                "The model that was given decides otherwise than the one that this protector was fitted with. Give "
+                "that one, or fit again."
+            )
         self._make(Draw.from_dict(data["draw"]), model)
 
 
