@@ -7,7 +7,8 @@ TOOLS  := $(VENV)/.tools
 
 .PHONY: demo test test-long lint types layers unit audit bench lock clean
 
-# The kernels that the demo needs are compiled on all processors first.
+# The kernels that the demo needs are compiled on all processors first. What is compiled is kept, whatever is set.
+demo: export PYTHONDONTWRITEBYTECODE :=
 demo: $(READY)
 	$(BIN)/countervail warm demo
 	$(BIN)/countervail demo
@@ -53,9 +54,10 @@ bench: $(TOOLS)
 lock: $(TOOLS)
 	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt
 
+# Of a gigabyte of packages the product imports a part: Python compiles that when it is first used.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e .
 	touch $(READY)
 
 # What tests need beyond the product: the tools, and every extra.

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from countervail.core import canonical
 from countervail.core.canonical import canonical_series, canonical_value, code_values, typed_column
 from countervail.core.release import without_traces
 from countervail.core.schema import Column, Schema
@@ -222,3 +223,21 @@ def test_an_order_of_categories_is_kept_and_those_of_nobody_are_not():
     # Numbers as levels are whole again when the fraction has gone.
     grade = canonical_series(pd.Series(pd.Categorical([1.0, 2.0], [2.5, 2.0, 1.0], ordered=True)))
     assert grade.cat.categories.dtype == np.int64 and grade.cat.categories.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@given(
+    st.lists(st.sampled_from(["a", "b", "é", "e\u0301", "c", None]), max_size=4), st.permutations(["c", "b", "a", "é"])
+)
+def test_categories_have_one_form_by_the_short_way_and_by_the_long_one(ordered, cells, order):
+    held = pd.Series(pd.Categorical(cells, [*order, "e\u0301"], ordered=ordered), name="v")
+    quick = canonical_series(held)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(canonical, "_quick_categories", lambda values: None)
+        pd.testing.assert_series_equal(quick, canonical_series(held))
+
+
+@given(st.one_of(*KINDS.values(), st.none()))
+def test_a_cell_alone_is_spelt_as_among_its_equals(cell):
+    alone, twice = (canonical_series(pd.Series([cell] * n, dtype=object)) for n in (1, 2))
+    pd.testing.assert_series_equal(alone, twice.iloc[:1])

@@ -29,6 +29,11 @@ def frame_of(columns: Sequence[Any], names: pd.Index) -> pd.DataFrame:
     return made
 
 
+def plain_array(values: Any) -> Any:
+    """The array of a column as frames store it: numpy's own where numpy can."""
+    return values.to_numpy() if isinstance(values, pd.arrays.NumpyExtensionArray) else values
+
+
 def unlike(a: Any, b: Any) -> Bools:
     """Where values differ; a missing one (NaN) is like another missing one."""
     differ: Bools = (a != b) & ~(np.isnan(a) & np.isnan(b))

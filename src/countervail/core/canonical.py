@@ -17,6 +17,7 @@ import pandas as pd
 
 from countervail.core.arrays import Ints
 
+_TEXT = pd.Series(["text"]).dtype  # how pandas stores texts
 _WHOLE = 2.0**63  # whole numbers below it fit 64 bits
 
 
@@ -115,7 +116,7 @@ def canonical_series(values: Any, declared: Sequence[Any] | None = None) -> pd.S
     """
     values = values if isinstance(values, pd.Series) else pd.Series(values, dtype=object)
     dtype = values.dtype
-    found = _quick(values)
+    found = _quick(values) if declared is None or _is_plain(dtype) else None
     if found is None and isinstance(dtype, pd.CategoricalDtype):
         order = [canonical_value(v) for v in dtype.categories] if dtype.ordered else declared
         codes, kinds = code_values(values, order)
@@ -170,9 +171,13 @@ def _times(cells: Sequence[Any], there: Sequence[Any]) -> pd.Series:
 
 
 def _quick(values: pd.Series) -> Any:
-    """Columns of numpy's numbers without looking at each cell in Python; None for all others."""
-    if not _is_plain(values.dtype) or not len(values):
+    """Numpy's numbers, texts in categories and single cells, without the work for the others; None for these."""
+    if not len(values):
         return None
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return _quick_categories(values.array)
+    if not _is_plain(values.dtype):
+        return typed_column([canonical_value(values.iloc[0])]).array if len(values) == 1 else None
     if values.dtype.kind != "f":
         return values.to_numpy().astype(bool if values.dtype.kind == "b" else np.int64)
     numbers = values.to_numpy().astype(float) + 0.0
@@ -184,6 +189,14 @@ def _quick(values: pd.Series) -> Any:
         return numbers
     whole = inside.astype(np.int64)
     return pd.arrays.IntegerArray(whole, holes) if holes.any() else whole
+
+
+def _quick_categories(values: Any) -> Any:
+    """Categories that occur, where these are plain texts that stand in order already; None for all others."""
+    held = values.remove_unused_categories()
+    texts = held.categories.tolist()
+    spelt = held.categories.dtype == _TEXT and all(type(v) is str and v.isascii() for v in texts)
+    return held if texts and spelt and (held.ordered or texts == sorted(texts)) else None
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix, frame_of
+from countervail.core.arrays import Matrix, frame_of, plain_array
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column, Schema
@@ -94,8 +94,7 @@ class Coding:
                 return pd.Series(codes).astype(self.dtype).array
             whole = pd.Series(np.rint(codes))
             return whole.astype("Int64" if np.isnan(codes).any() else self.dtype).array
-        values = self.lookup.take(codes.astype(np.intp))
-        return values.to_numpy() if isinstance(values, pd.arrays.NumpyExtensionArray) else values
+        return plain_array(self.lookup.take(codes.astype(np.intp)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,8 @@ from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Range, Regions, Values
 from countervail.core.table import Table
+
+_FACTS: WeakKeyDictionary[Table, dict[tuple[str, Any], Any]] = WeakKeyDictionary()
 
 
 def as_interval(table: Table, name: str) -> bool:
@@ -67,11 +70,8 @@ def cell_widths(regions: Regions, table: Table) -> list[Floats]:
 
 
 def _penalty(axis: Range | Values, table: Table) -> Floats:
-    values = table.frame[axis.name]
     if isinstance(axis, Range):
-        numbers = values.to_numpy(dtype=float, na_value=np.nan)
-        numbers = numbers[np.isfinite(numbers)]
-        spread = float(np.ptp(numbers)) if len(numbers) else 0.0
+        spread = _once(table, axis.name, _spread)
         width = np.nan_to_num(axis.high - axis.low)
         part = width / spread if spread > 0 else np.zeros(len(axis.low))
         # Numbers or none at all: such a cell says nothing.
@@ -83,13 +83,32 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
         rank = np.array([place[canonical_value(v)] if levels else v for v in axis.known], dtype=float)
         high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
         low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
+        values = table.frame[axis.name]
         most = len(levels) - 1 if levels else float(values.max()) - float(values.min())
         steps: Floats = np.maximum(high - low, 0.0) / (most or 1)
         return steps
-    held = set(code_values(values)[1])
+    held = _once(table, axis.name, _held)
     # A hierarchy's group may hold values that the table does not have: they are no loss.
     among = member[:, [canonical_value(v) in held for v in axis.known]].sum(axis=1)
     return np.where(member.sum(axis=1) > 1, among / len(held), 0.0)
+
+
+def _once(table: Table, name: str, look: Callable[[pd.Series], Any]) -> Any:
+    """A fact about a column, looked up once for as long as somebody keeps the table."""
+    known = _FACTS.setdefault(table, {})
+    if (name, look) not in known:
+        known[name, look] = look(table.frame[name])
+    return known[name, look]
+
+
+def _spread(values: pd.Series) -> float:
+    numbers = values.to_numpy(dtype=float, na_value=np.nan)
+    numbers = numbers[np.isfinite(numbers)]
+    return float(np.ptp(numbers)) if len(numbers) else 0.0
+
+
+def _held(values: pd.Series) -> frozenset[Any]:
+    return frozenset(code_values(values)[1])
 
 
 def region_values(cell: Any, table: Table, name: str) -> list[Any]:

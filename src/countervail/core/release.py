@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Ints, number_rows
+from countervail.core.arrays import Ints, frame_of, number_rows, plain_array
 from countervail.core.canonical import canonical_series
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
@@ -229,7 +229,10 @@ def _all_intervals(axis: Range, first: Ints) -> bool:
 def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.DataFrame:
     """A frame whose spelling, dtypes and categories tell nothing but its own cells, and what the schema declares."""
     declared = {} if schema is None else {c.name: c.public for c in schema if c.type != "numeric"}
-    return frame.assign(**{n: canonical_series(frame[n], declared.get(str(n))) for n in frame.columns})
+    if not len(frame.columns):
+        return frame.copy()
+    clean = [canonical_series(values, declared.get(str(n))).array for n, values in frame.items()]
+    return frame_of([plain_array(c) for c in clean], frame.columns).set_axis(frame.index)
 
 
 def provenance(kind: str, maker: Any, schema: Schema | None = None) -> dict[str, Any]:

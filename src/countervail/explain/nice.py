@@ -151,8 +151,12 @@ class NICE(Explainer):
     def nearest(self, rows: Rows, n: int = 1) -> Ints:
         """Row numbers of each row's `n` nearest unlike neighbours; -1: none, or already as wanted. Never released."""
         encoder, frame, queries = self._queries(rows)
-        asked = self._aim().ask(encoder, frame, queries)
-        return self._search(queries, asked.wanted & ~asked.already[:, None], n, self.constraints_.coded(encoder))
+        return self.nearest_to(self._aim().ask(encoder, frame, queries), n)
+
+    def nearest_to(self, asked: Queries, n: int = 1) -> Ints:
+        """The same for queries that the model was asked about already, under this explainer's own constraints."""
+        wanted, constraints = asked.wanted & ~asked.already[:, None], self.constraints_.coded(asked.encoder)
+        return self._search(asked.x, wanted, n, constraints)
 
     @classmethod
     def examples(cls) -> list[Self]:

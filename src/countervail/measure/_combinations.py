@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Matrix
-from countervail.core.encode import Encoder, conform_rows
+from countervail.core.encode import Coding, Encoder, conform_rows
 from countervail.core.explanation import Explanations
 from countervail.core.loss import region_values
 from countervail.core.table import Table
@@ -22,16 +24,22 @@ class Combinations:
         if e.own is not None and e.found.any():  # an asker's own value may be one that the table never had
             self.encoder = self.encoder.extended(conform_rows(e.factuals[e.found], table, "measure"))[0]
         self._options: dict[int, list[Matrix]] = {}
+        self._cells: dict[tuple[str, type, Any], Matrix] = {}
 
     def options(self, i: int) -> list[Matrix]:
         """The codes of each feature in explanation `i`."""
         if i not in self._options:
             cells = self._e.counterfactuals.iloc[i]
-            self._options[i] = [
-                coding.encode(self._column(region_values(cells[coding.name], self._table, coding.name), coding.dtype))
-                for coding in self.encoder.codings
-            ]
+            self._options[i] = [self._codes(coding, cells[coding.name]) for coding in self.encoder.codings]
         return self._options[i]
+
+    def _codes(self, coding: Coding, cell: Any) -> Matrix:
+        """The codes of one cell; explanations share many."""
+        key = (coding.name, type(cell), cell)
+        if key not in self._cells:
+            values = region_values(cell, self._table, coding.name)
+            self._cells[key] = coding.encode(self._column(values, coding.dtype))
+        return self._cells[key]
 
     def size(self, i: int) -> float:
         """How many combinations there are."""

@@ -450,7 +450,9 @@ class CFK(Savable, RegionProtector):
 def _cleaned(found: Explanations) -> Explanations:
     """Frames and schema that tell of nothing but the cells that they hold."""
     cells, queries = without_traces(found.counterfactuals), without_traces(found.factuals)
-    shown = found.schema.beside(pd.concat([found.factuals, cells]).astype(object))
+    # Of columns whose values were read off rows, those stay that these cells have.
+    read = [c.name for c in found.schema if c.read and c.role != "quasi" and c.name in cells.columns]
+    shown = found.schema.beside(pd.concat([found.factuals[read], cells[read]]).astype(object))
     return replace(found, factuals=queries, counterfactuals=cells, schema=shown)
 
 

@@ -19,6 +19,7 @@ from countervail.core.errors import check_count
 from countervail.core.region import Region
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
+from countervail.explain.nice import NICE
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.project import OwnedRegions, RankedOwners, way_left
@@ -106,14 +107,22 @@ class RegionSearch(BaseEstimator, ABC):
         self, asked: Queries, owned: OwnedRegions, constraints: Constraints, n: int, model: AskedModel
     ) -> MovesFound:
         tried = max(self.tried, self.settings_.neighbours)
-        allowed, ranks = Allowed(constraints), self.explainer_.nearest(asked.frame, tried)
+        allowed, ranks = Allowed(constraints), self._ranks(asked, tried)
         search = MoveSearch(model, PROJECTED[self.settings_.reward], way_left, self.cell_budget, tried)
         source = partial(RankedOwners, owned, allowed, asked.encoder, asked.x, ranks)
         return MovesFound.side_by_side(search.find(asked.x, source, n))
 
+    def _ranks(self, asked: Queries, n: int) -> Ints:
+        """The nearest neighbours of each query; the model is not asked again by an explainer that aims alike."""
+        explainer: Any = self.explainer_
+        if type(explainer) is NICE and explainer.target is self.settings_.target:
+            return explainer.nearest_to(asked, n)
+        near: Ints = explainer.nearest(asked.frame, n)
+        return near
+
     def _nearest(self, asked: Queries) -> Answers:
         """Solve for the nearest neighbour of each query, then for the next one where no region was found."""
-        ranks = self.explainer_.nearest(asked.frame, self.tried)
+        ranks = self._ranks(asked, self.tried)
         answers = Answers.nothing(asked.x)
         boxes, rows = self.space_.no_boxes(len(asked)), np.zeros((len(asked), self.rows_.shape[1]))
         pureness, notes = np.full(len(asked), np.nan), [""] * len(asked)

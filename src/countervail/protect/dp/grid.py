@@ -71,9 +71,19 @@ class Axis:
             cells = np.asarray(self.values, dtype=float)
             codes = np.searchsorted((cells[1:] + cells[:-1]) / 2, numbers, side="right")
             return np.where(np.isnan(numbers), self.default, codes).astype(np.int64)
-        found: Ints = pd.Index(list(self.values), dtype=object).get_indexer(pd.Index(values.astype(object)))
         absent = len(self.values) if self.missing else self.default
+        found: Ints
+        if self._stored_as(values.dtype):
+            found = np.asarray(values.array.codes, dtype=np.int64)
+            return np.where(found < 0, absent, found)
+        found = pd.Index(list(self.values), dtype=object).get_indexer(pd.Index(values.astype(object)))
         return np.where(values.isna().to_numpy(), absent, np.where(found < 0, self.default, found)).astype(np.int64)
+
+    def _stored_as(self, dtype: Any) -> bool:
+        """Whether a column's codes are positions of this axis as they are."""
+        mine = self.dtype
+        both = isinstance(dtype, pd.CategoricalDtype) and isinstance(mine, pd.CategoricalDtype)
+        return both and dtype.categories.dtype == mine.categories.dtype and dtype.categories.equals(mine.categories)
 
     def series(self, codes: Ints) -> pd.Series:
         """The values at these positions, always in the same dtype."""
