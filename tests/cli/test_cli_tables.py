@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import countervail as cv
@@ -154,3 +156,22 @@ def test_bad_requests_say_what_to_do(run, people, words, message, monkeypatch):
     code, _, errors = run("anonymize", *KEEP, *given(people), *words)
     assert code == 2
     assert message in errors
+
+
+def test_tables_are_not_cut_and_bars_grow_with_what_they_show(run, people, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    code, out, _ = run("anonymize", *given(people), "--sweep", "k=2,10,50")
+    assert code == 0 and "…" not in out
+    bars = [line.count("█") for line in out.splitlines() if "█" in line]
+    assert len(bars) == 3 and bars == sorted(bars) and bars[0] < bars[-1]
+
+
+def test_wide_tables_of_dates_are_compared_without_a_warning():
+    """Sets of very many dates: their number of combinations has no end."""
+    rng, n = np.random.default_rng(0), 400
+    days = pd.to_datetime("1930-01-01") + pd.to_timedelta(rng.integers(0, 27_000, n), "D")
+    frame = pd.DataFrame({"born": days.strftime("%d.%m.%Y"), "city": rng.choice(list("abcdefgh"), n)})
+    frame["ok"] = rng.choice(["no", "yes"], n)
+    table = cv.Table.from_frame(frame, target="ok", quasi_identifiers=["born", "city"])
+    points = cv.measure.sweep(table, [2, 10]).points
+    assert 0 < points[0].ncp < points[1].ncp

@@ -229,3 +229,18 @@ def test_what_people_ask_for_besides_is_theirs_alone():
 def test_contradictions_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         Constraints.of(ENCODER, "Test", **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "stuck"),
+    [
+        ({"forbidden": {"age": [(20, "*")]}, "ranges": {"age": (22, 24)}}, True),
+        ({"forbidden": {"age": [(21, "*")]}, "ranges": {"age": (22, 24)}}, False),
+        ({"forbidden": {"age": [(20, 23)]}, "ranges": {"age": (22, 24)}}, False),
+        ({"forbidden": {"age": [(20, 23)]}, "ranges": {"age": (23, 23)}}, True),
+        ({"forbidden": {"age": [("*", 23)]}, "ranges": {"age": (23, 23)}, "monotone": {"age": "up"}}, True),
+    ],
+)
+def test_a_number_that_must_move_and_may_not_be_left_is_stuck(given, stuck):
+    c = Constraints.of(ENCODER, "Test", **given)
+    assert c.stuck(coded([(20, DEBTS[0], LEVELS[0], CITIES[0])]))[0].tolist()[0] is stuck

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -57,7 +58,7 @@ def distinct_rows(rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
     """Where each distinct row comes first, in the order of their content, and which of them every row is."""
     codes = [pd.factorize(column, sort=True, use_na_sentinel=False)[0].astype(np.int64) for column in rows.T]
     sizes = [int(c.max(initial=0)) + 1 for c in codes]
-    if float(np.prod([float(s) for s in sizes])) < 2.0**62:
+    if math.prod(sizes) < 2**62:
         key = np.ravel_multi_index(tuple(codes), tuple(sizes)) if codes else np.zeros(len(rows), np.int64)
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
         return first.astype(np.int64), which.ravel().astype(np.int64)

@@ -201,12 +201,25 @@ class Constraints:
             if not coding.numeric:
                 codes = np.arange(len(coding.lookup), dtype=float)
                 out[:, j] &= ~self._allows(j, x[:, j, None], codes[None]).any(axis=1)
-            elif way is None:
-                out[:, j] = False
-            elif way != "no":
-                low, high = self.allowed[j]
-                out[:, j] &= ~(x[:, j] <= high if way == "up" else x[:, j] >= low)
+                continue
+            low, high = self.allowed[j]
+            if way is None:
+                free = np.ones(len(x), dtype=bool)
+            elif way == "no":
+                free = np.zeros(len(x), dtype=bool)
+            else:
+                free = x[:, j] <= high if way == "up" else x[:, j] >= low
+            out[:, j] &= ~free | self._held(j, x[:, j])
         return out
+
+    def _held(self, j: int, x: Floats) -> Bools:
+        """Which numbers may not be left at all, or not for the only one that is allowed."""
+        coding, (low, high) = self.encoder.codings[j], self.allowed[j]
+        held = np.zeros(len(x), dtype=bool)
+        for start, end in self.forbidden.get(j, ()):
+            everywhere = _is_any(coding, end) or (low == high and _code(coding, end) == low)
+            held |= everywhere & (_is_any(coding, start) | (x == _code(coding, start)))
+        return held
 
     def notes(self, x: Matrix) -> list[str]:
         """For each query, which of its own values rule every answer out; names only."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
@@ -25,6 +26,7 @@ from countervail.core.stats import plain_value
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 _OWN = 0.2  # above this share of people with a value of their own, a column points at people
+_WIDE = 1_000  # characters of a table's line at most
 _EXACT = 1e15  # whole numbers below it are the same as floats
 _FEW = 20  # with fewer values, all of them may differ by chance
 
@@ -70,11 +72,13 @@ def json_text(data: Any) -> str:
 
 
 def table(header: list[str], rows: list[list[str]]) -> None:
-    """A small table."""
-    grid = RichTable(*map(visible, header), box=None, pad_edge=False, header_style="bold")
+    """A small table, as wide as it needs to be: cut cells, or cut bars, would mislead."""
+    grid = RichTable(*map(visible, header), box=None, pad_edge=False, header_style="")
     for row in rows:
         grid.add_row(*map(visible, row))
-    out.print(grid, markup=False)
+    needed = Measurement.get(out, out.options.update(max_width=_WIDE), grid).maximum
+    wide = Console(file=out.file, highlight=False, width=max(out.width, needed))
+    wide.print(grid, markup=False)
 
 
 @contextmanager
