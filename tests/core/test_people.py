@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import countervail as cv
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import write_schema
-from countervail.core.people import count_people, people_of, rows_per_person
+from countervail.core.people import count_people, people_of, person_columns, rows_per_person
 
 
 def slow_people(frame):
@@ -88,6 +88,29 @@ def test_a_column_may_be_named_that_tells_people_apart():
     assert cv.measure.risk(both, person="form").people == len(table)
     with pytest.raises(cv.SchemaError, match="nobody"):
         cv.measure.risk(both, person="nobody")
+
+
+def test_people_who_share_a_name_are_told_apart_by_a_key():
+    table = visits(60, most=1)
+    frame = table.frame.assign(name="Anna Müller", remark="called on monday about 2 letters")
+    more = (cv.Column("name", role="identifier"), cv.Column("remark", role="identifier"))
+    named = cv.Table(frame, cv.Schema((*table.schema, *more), ("yes",)))
+    assert rows_per_person(named) == 1 and person_columns(named) == ["id"]
+    nameless = cv.Table(frame.drop(columns="id"), cv.Schema((*list(table.schema)[1:], *more), ("yes",)))
+    assert rows_per_person(nameless) == 60 and person_columns(nameless) == ["name", "remark"]
+
+
+def test_the_column_that_names_a_person_is_taken_from_the_command_line(run, tmp_path):
+    table = visits()
+    both = table.frame.assign(form=[f"f{i}" for i in range(len(table))])
+    write_schema(cv.Schema((*table.schema, cv.Column("form", role="identifier")), ("yes",)), tmp_path / "v.toml")
+    both.to_csv(tmp_path / "v.csv", index=False)
+    words = ("anonymize", tmp_path / "v.csv", "-s", tmp_path / "v.toml", "--k", 3, "-o", tmp_path / "o.csv", "--json")
+    assert any("up to 3 rows, by id, form" in note for note in json.loads(run(*words)[1])["notes"])
+    said = json.loads(run(*words, "--person", "form")[1])
+    assert not any("rows, by" in note for note in said["notes"]) and said["smallest"] < 9
+    code, _, err = run(*words, "--person", "age")
+    assert code == 2 and "--person must name an identifier" in err
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -19,6 +20,7 @@ from countervail.cli.shared.common import (
     Data,
     DatasetOption,
     LedgerOption,
+    Person,
     SchemaFile,
     check_ending,
     formula_notes,
@@ -118,6 +120,7 @@ def anonymize(
         list[str] | None,
         typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
     ] = None,
+    person: Person = None,
     sweep: Annotated[str | None, typer.Option(help="Compare several k instead of writing: k=2,5,10,20.")] = None,
     encoding: Annotated[
         CellEncoding, typer.Option(help="Of --sweep: how a model reads cells.")
@@ -165,11 +168,13 @@ def anonymize(
         given["sensitive"] = only_sensitive(read_schema(schema))
     protector = make(kind, {**given, "ledger": open_ledger(ledger, dataset)})
     if output is None:
-        compare_k(Table.read(data, schema), protector, sweep or "", encoding.value, report, as_json)
+        compare_k(
+            _told_apart(Table.read(data, schema), person), protector, sweep or "", encoding.value, report, as_json
+        )
         return
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
-        table = Table.read(data, schema)
+        table = _told_apart(Table.read(data, schema), person)
         rows_kept = method in releasing_rows()
         if rows_kept:
             _check_kept(table, keep or [])
@@ -203,6 +208,18 @@ def anonymize(
         say(note)
     if report is not None:
         remark(f"Report: {report.resolve()}")
+
+
+def _told_apart(table: Table, person: str | None) -> Table:
+    """The table with the one identifier that tells people apart; the others would leave with nobody anyway."""
+    if person is None:
+        return table
+    named = table.schema.names("identifier")
+    if person not in named:
+        given = f"Identifiers: {', '.join(named)}." if named else "Give it the role 'identifier' in the schema."
+        raise ParameterError(f"--person must name an identifier of the schema. {given}")
+    kept = tuple(c for c in table.schema if c.role != "identifier" or c.name == person)
+    return Table(table.frame[[c.name for c in kept]], replace(table.schema, columns=kept))
 
 
 def _check_kept(table: Table, keep: list[str]) -> None:

@@ -209,17 +209,8 @@ class Constraints:
                 free = np.zeros(len(x), dtype=bool)
             else:
                 free = x[:, j] <= high if way == "up" else x[:, j] >= low
-            out[:, j] &= ~free | self._held(j, x[:, j])
+            out[:, j] &= ~free | _held(coding, self.forbidden.get(j, ()), self.allowed[j], x[:, j])
         return out
-
-    def _held(self, j: int, x: Floats) -> Bools:
-        """Which numbers may not be left at all, or not for the only one that is allowed."""
-        coding, (low, high) = self.encoder.codings[j], self.allowed[j]
-        held = np.zeros(len(x), dtype=bool)
-        for start, end in self.forbidden.get(j, ()):
-            everywhere = _is_any(coding, end) or (low == high and _code(coding, end) == low)
-            held |= everywhere & (_is_any(coding, start) | (x == _code(coding, start)))
-        return held
 
     def notes(self, x: Matrix) -> list[str]:
         """For each query, which of its own values rule every answer out; names only."""
@@ -357,6 +348,16 @@ def asked_for(given: Any, rows: int, fitted: Constraints) -> tuple[list[Constrai
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating)) and not np.isnan(value)
+
+
+def _held(coding: Coding, steps: tuple[tuple[Any, Any], ...], allowed: tuple[Any, ...], x: Floats) -> Bools:
+    """Which numbers may not be left at all, or not for the only one that is allowed."""
+    low, high = allowed
+    held = np.zeros(len(x), dtype=bool)
+    for start, end in steps:
+        everywhere = _is_any(coding, end) or (low == high and _code(coding, end) == low)
+        held |= everywhere & (_is_any(coding, start) | (x == _code(coding, start)))
+    return held
 
 
 def _is_any(coding: Coding, value: Any) -> bool:

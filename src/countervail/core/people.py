@@ -10,6 +10,7 @@ import pandas as pd
 from countervail.core.arrays import Floats, Ints, number_columns, number_rows
 from countervail.core.table import Table
 
+_MOST = 0.9  # of the values of a key look like one
 _COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
 
 
@@ -39,9 +40,21 @@ def people_of(frame: pd.DataFrame, names: Sequence[str]) -> Ints:
             return pd.factorize(person)[0].astype(np.int64)
 
 
+def person_columns(table: Table) -> list[str]:
+    """The identifiers that tell people apart: keys (numbers, codes, mail), which two people do not share by chance, as
+    they share a name or a remark; all identifiers where there is no key."""
+    names = table.schema.names("identifier")
+    return [n for n in names if _is_key(table.frame[n])] or names
+
+
+def _is_key(values: pd.Series) -> bool:
+    texts = values.dropna().astype(str)
+    return bool(len(texts)) and bool((texts.str.contains(r"[\d@]") & ~texts.str.contains(r"\s")).mean() > _MOST)
+
+
 def rows_per_person(table: Table) -> int:
     """How many rows one person has at most, by the identifiers; 1 where none is declared."""
-    names = table.schema.names("identifier")
+    names = person_columns(table)
     if not names or not len(table):
         return 1
     return int(np.bincount(people_of(table.frame, names)).max())
@@ -52,7 +65,9 @@ def say_rows_per_person(table: Table, k: int) -> tuple[str, ...]:
     most = rows_per_person(table)
     if most == 1:
         return ()
-    return (f"Some people have up to {most} rows: every class holds {k * most} rows, so that {k} people are in it.",)
+    by = ", ".join(person_columns(table))
+    each = f"every class holds {k * most} rows, so that {k} people are in it"
+    return (f"Some people have up to {most} rows, by {by}: {each}.",)
 
 
 def count_people(classes: Ints, person: Ints | None) -> Ints:

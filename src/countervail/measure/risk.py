@@ -12,7 +12,7 @@ import numpy as np
 
 from countervail.core.arrays import Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
-from countervail.core.people import count_people, people_of
+from countervail.core.people import count_people, people_of, person_columns
 from countervail.core.protocols import Progress
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -67,7 +67,7 @@ def risk(
 ) -> Risk:
     """Share unique, share in classes below `k`, and the combinations of up to `depth` columns that give most away.
 
-    Rows that share an identifier are one person's; `person` names the one column that tells people apart.
+    Rows that share a key among the identifiers are one person's; `person` names the column that tells people apart.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def risk(
         raise SchemaError("No quasi-identifier is declared. Give columns the role 'quasi' in the schema.")
     if k < 1:
         raise bad_parameter("risk", "k", "a whole number of at least 1", k)
-    named = table.schema.names("identifier") if person is None else [table.schema[person].name]
+    named = person_columns(table) if person is None else [table.schema[person].name]
     who = people_of(table.frame, named)
     codes = number_columns(table.frame, quasi)
     around = _people_around(codes, who)
