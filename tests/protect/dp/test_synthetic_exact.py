@@ -1,5 +1,6 @@
 """PrivateSynthetic, exact: distributions against their formulas, sensitivities by brute force, budgets as fractions."""
 
+import hashlib
 import math
 from fractions import Fraction
 
@@ -264,3 +265,9 @@ def test_smoothing_takes_off_what_noise_would_make_and_nothing_else(noisy, noise
     assert (found >= 0).all() and np.ptp(found) <= np.ptp(y) + 1e-9
     if y.var(ddof=1) <= noise**2:
         assert np.ptp(found) == pytest.approx(0, abs=1e-9)  # all of it may be noise
+
+
+def test_what_is_made_of_a_draw_is_the_same_everywhere():
+    one = Draw(5, (np.array([[1, -2]]),), (), ())
+    spelt = b'{"edges": [], "ones": [[[1, -2]]], "pairs": [], "total": 5}'
+    assert one.seed() == int.from_bytes(hashlib.sha256(spelt).digest()[:16], "little")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +90,8 @@ class Draw:
 
     def seed(self) -> int:
         """A number that follows from the counts: what is made of them needs no chance of its own."""
-        return int.from_bytes(hashlib.sha256(self.to_bytes()).digest()[:16], "little")
+        spelt = json.dumps(self.to_dict(), sort_keys=True).encode()  # alike on every machine
+        return int.from_bytes(hashlib.sha256(spelt).digest()[:16], "little")
 
     def check(self, grid: Grid, spread: BudgetShares) -> None:
         """Whether the counts are those of this grid; to be called inside `whole_json`."""
