@@ -9,6 +9,7 @@ mechanism was made, `german_credit` for its size; `acs_public_coverage_ca_2018` 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from pathlib import Path
@@ -224,9 +225,13 @@ def main() -> None:
     if given.quick:
         given.queries, given.draws, given.sets = 20, 2, ["compas"]
     about = provenance(None, *given.sets)
-    sets = {name: study(name, given.queries, given.draws) for name in given.sets}
-    note = "noise from the system's entropy, epsilon 1 and delta 1e-6 unless told; 95% intervals over people"
-    write(given, {**about, "note": note, "sets": sets})
+    old = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"sets": {}, "data_sha256": {}}
+    about["data_sha256"] = old["data_sha256"] | about["data_sha256"]
+    sets = dict(old["sets"])  # sets that are not asked for stay as they are, with the commit that they belong to
+    for name in given.sets:
+        sets[name] = {"commit": about["commit"], **study(name, given.queries, given.draws)}
+        note = "noise from the system's entropy, epsilon 1 and delta 1e-6 unless told; 95% intervals over people"
+        write(given, {**about, "note": note, "sets": {n: sets[n] for n in SETS if n in sets}})
 
 
 if __name__ == "__main__":

@@ -61,6 +61,15 @@ def test_a_bad_budget_is_one_line(run, folder):
     assert code == 2 and "'epsilon' parameter of DPTable" in err
 
 
+def test_a_delta_is_asked_for_and_told(run, folder, tmp_path):
+    out, more = tmp_path / "a.json", ("--rows", folder / "asked.csv", "--epsilon", "2", "--delta", "1e-5")
+    code, _, err = run(*words(folder, "private-synthetic", *more, "--reward", "typical", "-o", out))
+    assert code == 0 and "delta = 1e-05" in err and "finds at most" in err
+    assert json.loads(out.read_text())["guarantee"]["delta"] == 1e-5
+    code, _, err = run(*words(folder, "private-histograms", *more))
+    assert code == 2 and "--delta (that is for private-synthetic)" in err
+
+
 def test_small_budgets_are_said_to_protect():
     lines = meaning(DifferentialPrivacy(0.001))
     assert "strong protection" in lines[1] and "times as likely" in lines[0]

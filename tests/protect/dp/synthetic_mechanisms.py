@@ -59,7 +59,7 @@ def whole_draw(kind):
 # Two pairs of columns with equal scores: one more record raises one of them and lowers the other.
 LEFT = np.repeat([0, 1], 20)
 APART = np.column_stack([LEFT, LEFT, 1 - LEFT])
-EVEN = tuple(MarginalCounts.of(np.array([[20, 20]]), np.array([0, 1]), 1.0) for _ in range(3))
+EVEN = tuple(MarginalCounts.of(np.array([[20, 20]]), np.array([0, 1]), np.array([[20.0, 20.0]])) for _ in range(3))
 
 
 def choice(times):
@@ -135,4 +135,5 @@ BROKEN = {
         RHO,
     ),
 }
+QUICK = ("noise of added records where one is replaced", "decisions that look at others")
 SLOW = ("the whole draw", "half the noise")  # thousands of draws a minute, not a second

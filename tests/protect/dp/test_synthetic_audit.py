@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_mechanisms import BROKEN, OURS, SLOW
+from synthetic_mechanisms import BROKEN, OURS, QUICK, SLOW
 
 import countervail as cv
 from countervail.core.errors import ParameterError
@@ -14,7 +14,7 @@ from countervail.testing import audit_rho
 
 
 def audited(name, mechanism, table, neighbour):
-    training, draws = (400, 1_500) if name in SLOW else (5_000, 30_000)
+    training, draws = (400, 1_500) if name in SLOW else (20_000, 120_000) if name in QUICK else (5_000, 30_000)
     return audit_rho(mechanism, table, neighbour, training=training, draws=draws)
 
 

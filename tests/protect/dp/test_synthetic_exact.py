@@ -1,5 +1,6 @@
 """PrivateSynthetic, exact: distributions against their formulas, sensitivities by brute force, budgets as fractions."""
 
+import hashlib
 import math
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from countervail.core.guarantee.composition import zcdp_epsilon
 from countervail.core.rng import generator
 from countervail.protect.dp.synthetic import edges as edges_module
 from countervail.protect.dp.synthetic.accounting import L1, L2, UNIT, NoiseBudget, rho_of
-from countervail.protect.dp.synthetic.bins import MarginalCounts, nearest_counts, settle_bins
+from countervail.protect.dp.synthetic.bins import MarginalCounts, nearest_counts, settle_bins, smoothed
 from countervail.protect.dp.synthetic.column_tree import ColumnTree
 from countervail.protect.dp.synthetic.draw import (
     CHOICE,
@@ -54,7 +55,7 @@ def fixed_marginals(seed=0, strata=2):
     for size in (2, 4, 5):
         noisy = rng.integers(-2, 9, (strata, size))
         bins = settle_bins(np.maximum(noisy, 0).sum(axis=0).astype(float), 3.0, 1.0, size == 5)
-        found.append(MarginalCounts.of(noisy, bins, 1.0))
+        found.append(MarginalCounts.of(noisy, bins, np.maximum(noisy, 0).astype(float)))
     return tuple(found)
 
 
@@ -255,3 +256,18 @@ def test_a_draw_survives_bytes_and_json():
     drawn = draw_counts(codes, strata_of(codes), 2, GRID, b)
     for again in (Draw.from_bytes(drawn.to_bytes()), Draw.from_dict(drawn.to_dict())):
         assert again.to_dict() == drawn.to_dict() and again.seed() == drawn.seed()
+
+
+@given(st.lists(st.integers(-20, 60), min_size=2, max_size=20), st.floats(0.1, 30))
+def test_smoothing_takes_off_what_noise_would_make_and_nothing_else(noisy, noise):
+    y, bins = np.array(noisy, dtype=float), np.zeros(len(noisy), dtype=np.int64)
+    found = smoothed(y, bins, noise)
+    assert (found >= 0).all() and np.ptp(found) <= np.ptp(y) + 1e-9
+    if y.var(ddof=1) <= noise**2:
+        assert np.ptp(found) == pytest.approx(0, abs=1e-9)  # all of it may be noise
+
+
+def test_what_is_made_of_a_draw_is_the_same_everywhere():
+    one = Draw(5, (np.array([[1, -2]]),), (), ())
+    spelt = b'{"edges": [], "ones": [[[1, -2]]], "pairs": [], "total": 5}'
+    assert one.seed() == int.from_bytes(hashlib.sha256(spelt).digest()[:16], "little")

@@ -24,10 +24,10 @@ class MarginalCounts:
     within: Floats
 
     @classmethod
-    def of(cls, noisy: Ints, bins: Ints, noise: float) -> Self:
-        """From noisy counts (stratum x position) with this deviation."""
+    def of(cls, noisy: Ints, bins: Ints, cells: Floats) -> Self:
+        """From noisy counts, and counts that could be (both stratum x position)."""
         added: Floats = np.stack([np.bincount(bins, weights=y.astype(float)) for y in noisy]).astype(np.float64)
-        return cls(bins, added, np.stack([_shares(y.astype(float), bins, noise) for y in noisy]))
+        return cls(bins, added, np.stack([_shares(y, bins) for y in cells]))
 
     @property
     def size(self) -> int:
@@ -48,17 +48,24 @@ class MarginalCounts:
         return out
 
 
-def _shares(noisy: Floats, bins: Ints, noise: float) -> Floats:
-    """How positions share their bin: by their counts, as far as these differ by more than noise would make them."""
-    out = np.ones(len(noisy))
+def smoothed(noisy: Floats, bins: Ints, noise: float) -> Floats:
+    """Counts whose differences within a bin are kept as far as they exceed what noise of this deviation would make."""
+    out = noisy.copy()
     for b in range(int(bins.max()) + 1):
         at = np.flatnonzero(bins == b)
         if len(at) > 1:
             mean, spread = noisy[at].mean(), noisy[at].var(ddof=1)
             trust = max(0.0, 1.0 - noise**2 / spread) if spread > 0 else 0.0
-            held = np.maximum(mean + trust * (noisy[at] - mean), 0.0)
-            out[at] = held / held.sum() if held.sum() > 0 else 1 / len(at)
-    return out
+            out[at] = mean + trust * (noisy[at] - mean)
+    return np.maximum(out, 0.0)
+
+
+def _shares(counts: Floats, bins: Ints) -> Floats:
+    """How positions share their bin."""
+    some = counts + 1e-12
+    whole = np.bincount(bins, weights=some)[bins]
+    shares: Floats = some / whole
+    return shares
 
 
 def nearest_counts(noisy: Floats, total: float) -> Floats:

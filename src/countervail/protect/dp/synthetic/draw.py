@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from countervail.core.files.json_data import is_count, need
 from countervail.ledger.codec import pack, unpack
 from countervail.protect.dp.grid import Grid
 from countervail.protect.dp.synthetic.accounting import NoiseBudget
-from countervail.protect.dp.synthetic.bins import MarginalCounts, nearest_counts, settle_bins
+from countervail.protect.dp.synthetic.bins import MarginalCounts, nearest_counts, settle_bins, smoothed
 from countervail.protect.dp.synthetic.edges import choose_edges, pair_counts
 
 Level = Literal["pairs", "columns", "nothing"]
@@ -89,7 +90,8 @@ class Draw:
 
     def seed(self) -> int:
         """A number that follows from the counts: what is made of them needs no chance of its own."""
-        return int.from_bytes(hashlib.sha256(self.to_bytes()).digest()[:16], "little")
+        spelt = json.dumps(self.to_dict(), sort_keys=True).encode()  # alike on every machine
+        return int.from_bytes(hashlib.sha256(spelt).digest()[:16], "little")
 
     def check(self, grid: Grid, spread: BudgetShares) -> None:
         """Whether the counts are those of this grid; to be called inside `whole_json`."""
@@ -150,7 +152,9 @@ def settle(
     for axis, noisy in zip(grid.axes, ones):
         cells = np.stack([nearest_counts(y.astype(float), t) for y, t in zip(noisy, totals)])
         bins = settle_bins(cells.sum(axis=0), widest, noise, axis.ordered)
-        found.append(MarginalCounts.of(noisy, bins, noise))
+        if spread.level == "columns":  # there noise is most of what stands in a light cell
+            cells = np.stack([smoothed(y.astype(float), bins, noise) for y in noisy])
+        found.append(MarginalCounts.of(noisy, bins, cells))
     return tuple(found), totals
 
 
