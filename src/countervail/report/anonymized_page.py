@@ -111,12 +111,13 @@ def anonymized_page(
     if notes:
         sections.append(Section("What to know", list(notes)))
     for column in summary.columns:
-        picture = before_after(column.values, column.before, column.after, column.name)
-        caption = (
-            f"{column.name}: rows of the original, and of the release with each class spread evenly over its range or "
-            f"set. NCP {column.ncp:.1%}; the distribution moved by {column.shift:.1%}."
-        )
-        sections.append(Section(column.name, picture=picture, caption=caption))
+        drawn = "rows of the original, and of the release with each class spread evenly over its range or set."
+        few = "no value is held by enough people to be drawn."
+        caption = f"{column.name}: {drawn if column.values else few}"
+        caption += f" NCP {column.ncp:.1%}; the distribution moved by {column.shift:.1%}."
+        picture = before_after(column.values, column.before, column.after, column.name) if column.values else ""
+        words = [] if picture else [caption]
+        sections.append(Section(column.name, words, picture=picture, caption=caption if picture else ""))
     if making is not None:
         made = [
             ("read from", making.source),
@@ -128,7 +129,10 @@ def anonymized_page(
             *making.options,
         ]
         sections.append(Section("How it was made", header=("what", "value"), rows=made))
-    note = "Values and bars of the original that stand for fewer people than a class must hold, or ten, are left out."
+    note = (
+        f"Drawn are the {_SHOWN} most frequent values. Values and bars of the original that stand for fewer people "
+        f"than a class must hold, or ten, are left out."
+    )
     return Page(title, lead, sections, summary.promise, note)
 
 
@@ -166,7 +170,7 @@ def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], F
     share[point] = np.eye(len(edges) - 1)[np.clip(np.searchsorted(edges, low[point], "right") - 1, 0, len(edges) - 2)]
     total = share.sum(axis=1, keepdims=True)
     after = (mass[:, None] * np.divide(share, total, out=np.zeros_like(share), where=total > 0)).sum(axis=0)
-    names = [f"{(a + b) / 2:.4g}" if not axis.whole else f"{np.ceil(a):.0f}" for a, b in pairwise(edges)]
+    names = [f"{(a + b) / 2:.4g}" if not axis.whole else f"{np.ceil(a) + 0.0:.0f}" for a, b in pairwise(edges)]
     return names, before, after
 
 
@@ -179,11 +183,6 @@ def _values(
     counts = values.value_counts(dropna=False)
     held = {None if pd.isna(v) else v: float(n) for v, n in counts.items()}  # type: ignore[call-overload]
     before = np.array([held.get(v, 0.0) for v in known])
-    order = np.argsort(-before, kind="stable")
-    named = order[:_SHOWN][before[order[:_SHOWN]] >= hide_below]
-    others = np.setdiff1d(order, named)
-    names = [cell_text(known[i]) for i in named]
-    if not len(others):
-        return names, before[named], after[named]
-    together = [np.append(x[named], x[others].sum()) for x in (before, after)]
-    return [*names, "others"], together[0], together[1]
+    order = np.argsort(-before, kind="stable")[:_SHOWN]
+    named = order[before[order] >= hide_below]
+    return [cell_text(known[i]) for i in named], before[named], after[named]
