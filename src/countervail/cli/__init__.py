@@ -25,7 +25,7 @@ from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
 from countervail.cli.shared.common import remark, say
-from countervail.cli.shared.methods import explaining, releasing, testable, with_methods
+from countervail.cli.shared.methods import PlainCommand, explaining, releasing, testable, with_methods
 from countervail.cli.warm import warm
 from countervail.core import compiling
 from countervail.core.cells import visible
@@ -64,7 +64,7 @@ def _start(
 
 
 for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof, warm):
-    app.command(cls=_METHODS.get(command))(command)
+    app.command(cls=_METHODS.get(command, PlainCommand))(command)
 app.add_typer(ledger)
 
 

@@ -105,7 +105,7 @@ def anonymize(
     t: Annotated[float | None, typer.Option("--t", help="Closeness of the sensitive column, 0 to 1.")] = None,
     closeness: Annotated[Closeness | None, typer.Option(help="How far apart sensitive values are.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
-    hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    hierarchies: Annotated[Path | None, typer.Option(help="A folder with COLUMN.csv hierarchies.")] = None,
     labels: Annotated[LabelStyle | None, typer.Option(help="What a class is called.")] = None,
     mode: Annotated[Mode | None, typer.Option(help="Whether rows of equal value may be parted.")] = None,
     suppress: Annotated[
@@ -163,7 +163,7 @@ def anonymize(
     kind = chosen(releasing(), method, given)
     _check_wanted(method, output, sweep, report, ledger)
     if labels is LabelStyle.hierarchy and hierarchies is None:
-        raise ParameterError("--labels hierarchy needs --hierarchies, a folder with <column>.csv files.")
+        raise ParameterError("--labels hierarchy needs --hierarchies, a folder with COLUMN.csv files.")
     if sensitive is None and (l is not None or t is not None) and "sensitive" in registry.parameters(kind):
         given["sensitive"] = only_sensitive(read_schema(schema))
     protector = make(kind, {**given, "ledger": open_ledger(ledger, dataset)})

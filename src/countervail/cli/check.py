@@ -39,7 +39,7 @@ def check(
     t: Annotated[float | None, typer.Option("--t", help="Closeness of the sensitive column, 0 to 1.")] = None,
     closeness: Annotated[Closeness, typer.Option(help="How far apart sensitive values are.")] = Closeness.equal,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
-    hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    hierarchies: Annotated[Path | None, typer.Option(help="A folder with COLUMN.csv hierarchies.")] = None,
     against: Annotated[
         Path | None, typer.Option(help="The people whom explanations must not give away, as a file of rows.")
     ] = None,
@@ -221,5 +221,5 @@ def _tree(closeness: str, secret: str, folder: Path | None) -> tuple[tuple[str, 
     from countervail.core.hierarchy import Hierarchy
 
     if folder is None:
-        raise ParameterError("The hierarchical distance needs --hierarchies, a folder with <column>.csv files.")
+        raise ParameterError("The hierarchical distance needs --hierarchies, a folder with COLUMN.csv files.")
     return Hierarchy.read(folder / f"{secret}.csv", secret).rows

@@ -44,7 +44,7 @@ def dit(
         Diversity | None, typer.Option(help="What l means. Default: frequency.", show_default=False)
     ] = None,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
-    hierarchies: Annotated[Path | None, typer.Option(help="A folder with <column>.csv hierarchies.")] = None,
+    hierarchies: Annotated[Path | None, typer.Option(help="A folder with COLUMN.csv hierarchies.")] = None,
     encoding: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
     records: Annotated[
         int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)

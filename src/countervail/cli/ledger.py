@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countervail.cli.shared.common import AsJson, check_ending, json_text, remark, say, say_json, table
+from countervail.cli.shared.methods import PlainCommand
 from countervail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Adjacency(StrEnum):
     add_remove = "add-remove"
 
 
-@ledger.command()
+@ledger.command(cls=PlainCommand)
 def create(
     file: LedgerFile,
     dataset: Annotated[str, typer.Option(help="A name for the people; keep it whatever becomes of the table.")],
@@ -78,7 +79,7 @@ def create(
     remark("Pass it to every release about these people. Keep it confidential; an old copy forgets what was spent.")
 
 
-@ledger.command()
+@ledger.command(cls=PlainCommand)
 def show(
     file: LedgerFile,
     check: Annotated[bool, typer.Option("--check", help="Read all of it, and check every seal and sum.")] = False,
@@ -108,7 +109,7 @@ def show(
         say("Every seal and every sum is right.")
 
 
-@ledger.command()
+@ledger.command(cls=PlainCommand)
 def history(
     file: LedgerFile,
     last: Annotated[int, typer.Option(help="How many of the latest entries.", min=1)] = 20,

@@ -79,10 +79,20 @@ def _default(value: Any) -> str:
     return f" {value}" if isinstance(value, (int, float, str)) and not isinstance(value, bool) else ""
 
 
-def with_methods(kinds: Callable[[], Kinds], flags: Sequence[str]) -> type[TyperCommand]:
+class PlainCommand(TyperCommand):
+    """A command in whose help a flag takes no value."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.get_params(ctx):
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = " "
+        super().format_help(ctx, formatter)
+
+
+def with_methods(kinds: Callable[[], Kinds], flags: Sequence[str]) -> type[PlainCommand]:
     """A command whose help lists the methods; they are looked up only then, because that imports them all."""
 
-    class MethodsCommand(TyperCommand):
+    class MethodsCommand(PlainCommand):
         def format_help(self, ctx: Any, formatter: Any) -> None:
             self.epilog = listed(kinds(), flags)
             super().format_help(ctx, formatter)
