@@ -10,11 +10,18 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from countervail.core.errors import ParameterError
 from countervail.core.rng import generator
-from countervail.core.stats import clopper_pearson, holm, mean_interval, plain_json
+from countervail.core.stats import (
+    clopper_pearson,
+    excess_interval,
+    excess_p_value,
+    holm,
+    mean_interval,
+    plain_json,
+)
 
 
 @given(st.integers(1, 300), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
@@ -121,3 +128,61 @@ def test_a_dataclass_becomes_json_through_and_through():
         "by": {"1": "(1, 2]", "x": None, "None": ["a", "b"]},
     }
     assert type(plain["parts"][1]) is bool and type(plain["parts"][2]) is int
+
+
+def slow_score(threshold, hits, n, hits_control, n_control):
+    """The score statistic with the likeliest rates found by search instead of in closed form."""
+    x, y, ratio = n - hits, n_control - hits_control, 1 - threshold
+
+    def unlikely(q):
+        return -(stats.binom.logpmf(x, n, ratio * q) + stats.binom.logpmf(y, n_control, q))
+
+    q = optimize.minimize_scalar(unlikely, bounds=(1e-12, 1 - 1e-12), method="bounded", options={"xatol": 1e-12}).x
+    p = ratio * q
+    return (x / n - ratio * y / n_control) / math.sqrt(p * (1 - p) / n + ratio**2 * q * (1 - q) / n_control)
+
+
+@given(st.integers(5, 200), st.integers(5, 200), st.data(), st.sampled_from([0.05, 0.09, 0.2, 0.5]))
+def test_excess_is_tested_by_the_score_of_the_likeliest_rates(n, m, data, threshold):
+    hits, other = data.draw(st.integers(1, n - 1)), data.draw(st.integers(1, m - 1))
+    z = slow_score(threshold, hits, n, other, m)
+    assert excess_p_value(hits, n, other, m, threshold, "above") == pytest.approx(stats.norm.cdf(z), abs=2e-4)
+    assert excess_p_value(hits, n, other, m, threshold, "below") == pytest.approx(stats.norm.sf(z), abs=2e-4)
+
+
+@given(st.integers(1, 200), st.integers(1, 200), st.data(), st.sampled_from([0.05, 0.09, 0.2, 0.5]))
+def test_the_interval_of_an_excess_holds_what_its_test_does_not_reject(n, m, data, threshold):
+    hits, other = data.draw(st.integers(0, n)), data.draw(st.integers(0, m - 1))
+    found = excess_interval(hits, n, other, m)
+    assert found.low <= found.value + 1e-9 and found.value <= found.high + 1e-9
+    tails = [excess_p_value(hits, n, other, m, threshold, side) for side in ("above", "below")]
+    if min(abs(t - 0.025) for t in tails) > 1e-6:
+        assert (found.low <= threshold <= found.high) == (min(tails) > 0.025)
+
+
+@pytest.mark.parametrize("rates", [(200, 200, 0.3, 0.1), (500, 200, 0.5, 0.5), (100, 100, 0.95, 0.3)])
+def test_intervals_of_an_excess_cover(rates):
+    n, m, p, q = rates
+    rng = generator(1)
+    drawn = zip(rng.binomial(n, p, 2000).tolist(), rng.binomial(m, q, 2000).tolist())
+    found = [excess_interval(a, n, b, m) for a, b in drawn]
+    assert 0.93 <= np.mean([f.low <= (p - q) / (1 - q) <= f.high for f in found]) <= 0.97
+
+
+def test_an_excess_without_controls_is_the_rate_itself():
+    assert excess_interval(3, 10, 0, 0) == clopper_pearson(3, 10)
+    assert excess_p_value(3, 10, 0, 0, 0.1, "above") == pytest.approx(stats.binomtest(3, 10, 0.1, "greater").pvalue)
+
+
+def test_nothing_is_beyond_controls_who_are_all_found():
+    found = excess_interval(10, 10, 10, 10)
+    assert (found.value, found.low, found.high) == (0.0, -math.inf, 1.0)
+    assert excess_p_value(10, 10, 10, 10, 0.1, "above") == excess_p_value(10, 10, 10, 10, 0.1, "below") == 1.0
+
+
+@pytest.mark.parametrize("counts", [(-1, 5, 0, 5), (6, 5, 0, 5), (1, 5, 6, 5)])
+def test_impossible_counts_have_no_excess(counts):
+    with pytest.raises(ParameterError, match="'hits'"):
+        excess_interval(*counts)
+    with pytest.raises(ParameterError, match="'hits'"):
+        excess_p_value(*counts, 0.1, "above")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -121,6 +121,77 @@ def difference_interval(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Esti
     return Estimate(gap, gap - half, gap + half, n, level)
 
 
+def excess_interval(hits: int, n: int, hits_control: int, n_control: int, level: float = 0.95) -> Estimate:
+    """Success beyond that on controls, (r - r_control) / (1 - r_control), with its score interval.
+
+    It is one minus the ratio of the two rates of failure; the interval inverts the score test of that ratio
+    (Koopman 1984). Without controls it is the rate itself, and its exact interval.
+
+    Examples
+    --------
+    >>> print(excess_interval(50, 100, 0, 100))
+    0.5 [0.404, 0.596] (n=200)
+    """
+    _check_counts(hits, n, hits_control, n_control)
+    _check_level(level)
+    if n_control == 0 or n == 0:
+        return clopper_pearson(hits, n, level)
+    failed, spared = n - hits, n_control - hits_control
+    if spared == 0:  # everybody is found among the controls too: nothing is left that could be beyond
+        return Estimate(0.0, -math.inf, 1.0 if failed == 0 else 0.0, n + n_control, level)
+    from scipy.optimize import brentq
+    from scipy.stats import norm
+
+    limit = float(norm.ppf((1 + level) / 2))
+    ratio = (failed / n) / (spared / n_control)
+
+    def beyond(log_ratio: float, side: float) -> float:
+        return _score(math.exp(log_ratio), failed, n, spared, n_control) - side * limit
+
+    far, centre = 40.0, math.log(max(ratio, 1e-12))
+    low = 0.0 if failed == 0 else math.exp(brentq(beyond, centre - far, centre, args=(1.0,)))
+    high = math.exp(brentq(beyond, centre, centre + far, args=(-1.0,)))
+    return Estimate(1 - ratio, 1 - high, 1 - low, n + n_control, level)
+
+
+def excess_p_value(
+    hits: int, n: int, hits_control: int, n_control: int, threshold: float, side: Literal["above", "below"]
+) -> float:
+    """One-sided p-value of the score test: small where the excess is shown to lie above, or below, the threshold.
+
+    Examples
+    --------
+    >>> excess_p_value(50, 100, 0, 100, 0.1, "above") < 0.001 < 0.99 < excess_p_value(50, 100, 0, 100, 0.1, "below")
+    True
+    """
+    _check_counts(hits, n, hits_control, n_control)
+    if not 0 <= threshold <= 1:
+        raise bad_parameter("excess_p_value", "threshold", "between 0 and 1", threshold)
+    if n == 0 or (n_control and hits_control == n_control):
+        return 1.0
+    from scipy.stats import binom, norm
+
+    if n_control == 0:
+        upper = float(binom.sf(hits - 1, n, threshold))
+        return upper if side == "above" else float(binom.cdf(hits, n, threshold))
+    if threshold == 1:
+        return 1.0 if side == "above" else 0.0
+    z = _score(1 - threshold, n - hits, n, n_control - hits_control, n_control)
+    return 1.0 if z == 0 else float(norm.cdf(z) if side == "above" else norm.sf(z))
+
+
+def _score(ratio: float, x: int, n: int, y: int, m: int) -> float:
+    """The score statistic of "x of n is `ratio` times as frequent as y of m" (Miettinen & Nurminen 1985)."""
+    a, b, c = (n + m) * ratio, -(n * ratio + x + m + y * ratio), x + y
+    q = min((-b - math.sqrt(max(b * b - 4 * a * c, 0.0))) / (2 * a), 1.0)  # the likeliest rate behind y of m
+    p = min(ratio * q, 1.0)
+    variance = p * (1 - p) / n + ratio * ratio * q * (1 - q) / m
+    gap = x / n - ratio * y / m
+    if variance <= 0:
+        return 0.0 if gap == 0 else math.copysign(math.inf, gap)
+    return gap / math.sqrt(variance)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values of a battery of tests (Holm 1979).
 
@@ -137,6 +208,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     out = np.empty(len(p))
     out[order] = np.minimum(adjusted, 1.0)
     return [float(v) for v in out]
+
+
+def _check_counts(hits: int, n: int, hits_control: int, n_control: int) -> None:
+    if not (0 <= hits <= n and 0 <= hits_control <= n_control):
+        raise bad_parameter("an excess", "hits", f"between 0 and n={n} ({n_control} controls)", (hits, hits_control))
 
 
 def _check_level(level: float) -> None:
