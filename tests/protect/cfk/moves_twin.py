@@ -1,19 +1,39 @@
 """The search among moves once more, from the definitions: slow, one query at a time, on frames."""
 
+from copy import copy
+from dataclasses import replace
+from functools import cache
 from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 
 import countervail as cv
+from countervail.core.cells import fits
+from countervail.protect._fitted import freeze
 
-CITIES, LEVELS = ("a", "b", "c"), ("low", "mid", "high")
+CITIES, LEVELS, ILL = ("a", "b", "c"), ("low", "mid", "high"), ("no", "yes", "maybe")
 QUASI = ["age", "city", "level"]
 WEIGHTS = {
     "sparsity": (1.0, 1.0, 0),
     "proximity": (1.0, 0.0, 1),
     "plausibility": (0.5, 1.0, 1),
     "typical": (0.5, 1.0, 3),
+}
+REWARDS = tuple(WEIGHTS)
+LIMITS = {
+    "immutable": {"immutable": ["age"]},
+    "two immutable": {"immutable": ["city", "pay"]},
+    "ranges": {"ranges": {"pay": (2, 6), "city": ["a", "b"]}},
+    "cells in range": {"ranges": {"age": (22, 27)}},
+    "monotone": {"monotone": {"age": "up", "level": "down", "pay": "up"}},
+    "forbidden": {"forbidden": {"city": [("a", "b"), ("c", "a")], "ill": [("no", "yes")]}},
+    "all at once": {
+        "immutable": ["city"],
+        "ranges": {"pay": (1, 7)},
+        "monotone": {"age": "up"},
+        "forbidden": {"ill": [("no", "maybe")]},
+    },
 }
 
 
@@ -26,7 +46,7 @@ def people(seed, n):
             "level": pd.Categorical(rng.choice(LEVELS, n), LEVELS, ordered=True),
             "pay": rng.integers(0, 8, n),
             "debt": rng.random(n).round(2),
-            "ill": rng.choice(["no", "yes", "maybe"], n),
+            "ill": rng.choice(ILL, n),
         }
     )
     frame["ok"] = rng.choice(["no", "yes"], n)
@@ -37,12 +57,15 @@ def people(seed, n):
 def merit(frame, seed):
     """Weights of both signs for everything, so that cells are often impure and one move is often not enough."""
     w = np.random.default_rng(seed).normal(0, 1, 6)
-    city = frame["city"].map({c: i for i, c in enumerate(CITIES)}).to_numpy(float)
-    ill = frame["ill"].map({"no": 0, "yes": 1, "maybe": 2}).to_numpy(float)
-    level = frame["level"].astype(object).map({v: i for i, v in enumerate(LEVELS)}).to_numpy(float)
+    city, level, ill = (_codes(frame[n], values) for n, values in (("city", CITIES), ("level", LEVELS), ("ill", ILL)))
     columns = (frame["age"].to_numpy(float) / 3, city, level, frame["pay"].to_numpy(float) / 2, frame["debt"], ill)
     total = sum(a * np.asarray(c, float) for a, c in zip(w, columns))
     return total - (8.3 * w[0] + w[1] + w[2] + 2.4 * w[3] + 0.5 * w[4] + w[5]) - 0.4
+
+
+def _codes(values, known):
+    held = np.asarray(values, dtype=object)
+    return sum((i * (held == v) for i, v in enumerate(known)), np.zeros(len(held)))
 
 
 def labels(seed):
@@ -62,13 +85,68 @@ def scores(seed):
 
 def permuted(table, group, seed):
     """The same people with their private vectors (labels included) permuted within groups."""
-    rng = np.random.default_rng(seed)
-    frame = table.frame.copy()
-    private = [n for n in frame.columns if n not in table.schema.names("quasi")]
+    rng, order = np.random.default_rng(seed), np.arange(len(table))
     for g in np.unique(group):
         rows = np.flatnonzero(group == g)
-        frame.loc[rows, private] = frame.loc[rng.permutation(rows), private].to_numpy()
-    return cv.Table(frame.astype(table.frame.dtypes.to_dict()), table.schema)
+        order[rows] = rng.permutation(rows)
+    quasi, moved = table.schema.names("quasi"), table.frame.take(order)
+    own = {n: (table.frame if n in quasi else moved)[n].array for n in table.frame.columns}
+    return cv.Table(pd.DataFrame(own), table.schema)
+
+
+def otherwise(protector, **parameters):
+    """A fitted protector as if it had been fitted with another reward, other constraints or more answers."""
+    other, search = copy(protector), copy(protector.search_)
+    for name, value in parameters.items():
+        setattr(other, name, value)
+    search.settings_ = replace(other._settings(), k=search.settings_.k, previous=None, explainer=None)
+    search._settle_moves()
+    other.search_, other.fitted_as_ = search, freeze(other)
+    return other
+
+
+def values_of(cell, name, table):
+    """Every value that a cell stands for."""
+    if isinstance(cell, pd.Interval):
+        return [v for v in table.frame[name].unique().tolist() if fits(v, cell)]
+    return list(cell) if isinstance(cell, frozenset) else [cell]
+
+
+def breaches(e, table, immutable=(), ranges=None, monotone=None, forbidden=None):
+    """The features of answers that break a constraint with any value of their cell."""
+
+    def rank(name, value):
+        return LEVELS.index(value) if name == "level" else value
+
+    def breaks(name, start, end):
+        allowed, way = (ranges or {}).get(name), (monotone or {}).get(name)
+        if allowed is not None and not (allowed[0] <= end <= allowed[1] if name in ("age", "pay") else end in allowed):
+            return True
+        if way is not None and (rank(name, end) - rank(name, start)) * (1 if way == "up" else -1) < 0:
+            return True
+        return (start, end) in (forbidden or {}).get(name, ()) or (name in immutable and end != start)
+
+    return [
+        name
+        for answer in (a for a in e if a.found)
+        for name, cell in answer.cells.items()
+        if any(breaks(name, answer.factual[name], v) for v in values_of(cell, name, table))
+    ]
+
+
+def impure(e, table, model):
+    """How many combinations of the cells of answers lead elsewhere than to "yes"."""
+    rows = [
+        dict(zip(answer.cells, made))
+        for answer in e
+        if answer.found
+        for made in product(*(values_of(cell, name, table) for name, cell in answer.cells.items()))
+    ]
+    if not rows:
+        return 0
+    frame = pd.DataFrame(rows).astype(table.frame.dtypes[table.schema.features].to_dict())
+    said = model(frame)
+    return int((said != "yes").sum() if said.ndim == 1 else (said[:, 1] <= said[:, 0]).sum())
 
 
 class Twin:
@@ -82,16 +160,21 @@ class Twin:
         self.range = {n: float(np.ptp(frame[n])) or 1.0 for n in ("age", "pay", "debt")}
         self.cells = [regions[g].cells for g in range(len(regions))]
         self.pairs = sorted({(int(g), tuple(row)) for g, row in zip(group, frame[self.private].to_numpy().tolist())})
-        self.candidates = [(g, v) for g, v in self.pairs if self._eligible(g, v, frame[QUASI][group == g])]
+        # Asked for again and again.
+        self.options, self.width = cache(self._options), cache(self._width)
+        self.candidates = self._eligible([frame[QUASI][group == g].to_dict("records") for g in range(len(regions))])
 
-    def _eligible(self, g, v, members):
-        rows = members.assign(**dict(zip(self.private, v)))[self.names]
-        return bool((self.model(self._typed(rows)) == "yes").all())
+    def _eligible(self, members):
+        """The pairs whose private vector leads to the decision with every member's quasi-identifiers."""
+        rows = [(pair, own | dict(zip(self.private, pair[1]))) for pair in self.pairs for own in members[pair[0]]]
+        good = self.model(self._typed(pd.DataFrame([row for _, row in rows])[self.names])) == "yes"
+        failing = {pair for (pair, _), ok in zip(rows, good) if not ok}
+        return [pair for pair in self.pairs if pair not in failing]
 
     def _typed(self, rows):
         return rows.astype(self.table.frame[self.names].dtypes.to_dict())
 
-    def options(self, name, cell):
+    def _options(self, name, cell):
         if isinstance(cell, pd.Interval):
             values = sorted(set(self.table.frame[name].tolist()))
             return [v for v in values if cell.left <= v <= cell.right]
@@ -110,7 +193,7 @@ class Twin:
             return abs(LEVELS.index(near) - LEVELS.index(value)) / 2, near, True
         return 1.0, options[0], True
 
-    def width(self, name, cell):
+    def _width(self, name, cell):
         options = self.options(name, cell)
         if name == "age":
             return (options[-1] - options[0]) / self.range["age"]

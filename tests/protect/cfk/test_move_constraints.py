@@ -5,91 +5,19 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from moves_twin import LEVELS, Twin, labels, people, permuted, scores
+from moves_twin import REWARDS, Twin, labels, people, permuted, scores
 
 import countervail as cv
-from countervail.core.cells import fits
 from countervail.core.words.notes import say_note
 from countervail.protect.cfk.moves.relax import NOTHING_HELPS
 
 pytestmark = pytest.mark.usefixtures("quick_groups")
 
-REWARDS = ("sparsity", "proximity", "plausibility", "typical")
-LIMITS = {
-    "immutable": {"immutable": ["age"]},
-    "two immutable": {"immutable": ["city", "pay"]},
-    "ranges": {"ranges": {"pay": (2, 6), "city": ["a", "b"]}},
-    "cells in range": {"ranges": {"age": (22, 27)}},
-    "monotone": {"monotone": {"age": "up", "level": "down", "pay": "up"}},
-    "forbidden": {"forbidden": {"city": [("a", "b"), ("c", "a")], "ill": [("no", "yes")]}},
-    "all at once": {
-        "immutable": ["city"],
-        "ranges": {"pay": (1, 7)},
-        "monotone": {"age": "up"},
-        "forbidden": {"ill": [("no", "maybe")]},
-    },
-}
-
-
-def values_of(cell, name, table):
-    """Every value that a cell stands for."""
-    if isinstance(cell, pd.Interval):
-        return [v for v in table.frame[name].unique().tolist() if fits(v, cell)]
-    return list(cell) if isinstance(cell, frozenset) else [cell]
-
-
-def breaches(e, table, immutable=(), ranges=None, monotone=None, forbidden=None):
-    """The features of answers that break a constraint with any value of their cell."""
-
-    def rank(name, value):
-        return LEVELS.index(value) if name == "level" else value
-
-    def breaks(name, start, end):
-        allowed, way = (ranges or {}).get(name), (monotone or {}).get(name)
-        if allowed is not None and not (allowed[0] <= end <= allowed[1] if name in ("age", "pay") else end in allowed):
-            return True
-        if way is not None and (rank(name, end) - rank(name, start)) * (1 if way == "up" else -1) < 0:
-            return True
-        return (start, end) in (forbidden or {}).get(name, ()) or (name in immutable and end != start)
-
-    return [
-        name
-        for answer in (a for a in e if a.found)
-        for name, cell in answer.cells.items()
-        if any(breaks(name, answer.factual[name], v) for v in values_of(cell, name, table))
-    ]
-
-
-@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
-def test_no_value_of_a_released_cell_breaks_a_constraint(limits, seeds):
-    answered = 0
-    for seed in seeds(6, 300):
-        table, queries = people(seed, 40), people(seed + 500, 12)
-        for made in (labels(seed), scores(seed)):
-            e = cv.CFK(k=3, **limits).fit(table, made).explain(queries)
-            assert breaches(e, table, **limits) == []
-            assert (cv.measure.pureness(e, made)[e.found] == 1).all()
-            assert e.guarantee.refute(e, table) is None
-            answered += int(e.found.sum())
-    assert answered > 12
-
-
-@pytest.mark.parametrize("n", [1, 3])
-@pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS)
-def test_constrained_answers_do_not_change_when_private_vectors_are_permuted(limits, n, seeds):
-    for seed in seeds(4, 300):
-        table, queries = people(seed, 30), people(seed + 500, 8).features
-        model, reward = (labels if seed % 2 else scores)(seed), REWARDS[seed % 3]
-        first = cv.CFK(k=3, reward=reward, n_counterfactuals=n, **limits).fit(table, model)
-        other = permuted(table, first.search_.row_group_, seed)
-        again = cv.CFK(k=3, reward=reward, n_counterfactuals=n, **limits).fit(other, model)
-        assert first.explain(queries).to_json() == again.explain(queries).to_json()
-
 
 def test_immutable_columns_count_for_nothing_and_the_fewest_others_move(seeds):
     compared = 0
-    for seed in seeds(4, 300):
-        table, queries, model = people(seed, 26), people(seed + 500, 8).features, labels(seed)
+    for seed in seeds(5, 300):
+        table, queries, model = people(seed, 20), people(seed + 500, 6).features, labels(seed)
         protector = cv.CFK(k=3, immutable=["age", "ill"]).fit(table, model)
         twin = Twin(
             table, protector.search_.row_group_, protector.search_.sealed_.sealed.regions, model, ["age", "ill"]

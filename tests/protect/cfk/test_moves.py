@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from moves_twin import WEIGHTS, Twin, labels, people, permuted, scores
+from moves_twin import REWARDS, WEIGHTS, Twin, labels, people, permuted, scores
 
 import countervail as cv
 from countervail.attack.base import UNSAID, _equal
@@ -15,7 +15,6 @@ from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.moves import askers, kernels
 from countervail.testing import small_model, small_table
 
-REWARDS = ("sparsity", "proximity", "plausibility", "typical")
 MODELS = {"labels": labels, "scores": scores}
 
 
@@ -33,15 +32,7 @@ def differing(seeds, **settings):
     return changed, answered
 
 
-@pytest.mark.parametrize("reward", REWARDS)
-def test_answers_do_not_change_when_private_vectors_are_permuted_within_groups(quick_groups, reward, seeds):
-    tables = seeds(16, 1_000)
-    changed, answered = differing(tables, reward=reward)
-    assert changed == 0
-    assert answered > 3 * len(tables)
-
-
-# ---------------------------------------------------------------- unsound variants, which the test above must catch
+# ---------------------------------------------------------------- unsound variants, which comparing must catch
 
 
 class Peeked:
@@ -125,8 +116,8 @@ def test_an_unsound_variant_is_caught(quick_groups, monkeypatch, unsound):
 def test_no_smaller_pure_set_exists_and_the_best_one_is_chosen(quick_groups, reward, seeds):
     """Labels only: sets of up to three features are tried exhaustively."""
     compared = 0
-    for seed in seeds(5, 400):
-        table, queries = people(seed, 26), people(seed + 500, 8).features
+    for seed in seeds(6, 500):
+        table, queries = people(seed, 20), people(seed + 500, 6).features
         model = labels(seed)
         protector = cv.CFK(k=3, reward=reward).fit(table, model)
         twin = Twin(table, protector.search_.row_group_, protector.search_.sealed_.sealed.regions, model)
@@ -143,7 +134,7 @@ def test_no_smaller_pure_set_exists_and_the_best_one_is_chosen(quick_groups, rew
             assert best[0] <= len(answer.changes) <= best[0] + spare + further
             keys = [
                 way * cost + near * twin.nearness(point)
-                for names, cost, point, pair in twin.pure_sets(row, max(3, len(answer.changes)))
+                for names, cost, point, pair in twin.pure_sets(row, len(answer.changes))
                 if set(names) == set(answer.changes) and _same(answer, names, point, twin, pair)
             ]
             assert keys, "the answer is no pure set of a near candidate"
@@ -156,29 +147,6 @@ def _same(answer, names, point, twin, pair):
     g, v = pair
     shown = {n: twin.cells[g][n] if n in twin.cells[g] else dict(zip(twin.private, v))[n] for n in names}
     return all(shown[n] == answer.cells[n] for n in names)
-
-
-@pytest.mark.parametrize("reward", REWARDS)
-@pytest.mark.parametrize("kind", MODELS)
-def test_every_combination_of_an_answer_keeps_the_decision(quick_groups, reward, kind, seeds):
-    for seed in seeds(6, 200):
-        table, queries, model = people(seed, 40), people(seed + 500, 15), MODELS[kind](seed)
-        e = cv.CFK(k=3, reward=reward).fit(table, model).explain(queries)
-        assert (e.pureness[e.found] == 1).all()
-        assert (cv.measure.pureness(e, model)[e.found] == 1).all()
-        assert (cv.measure.degree_of_privacy(e)[e.found] >= 3).all()
-        assert e.guarantee.refute(e, table) is None
-
-
-@pytest.mark.parametrize("reward", REWARDS)
-@pytest.mark.parametrize("kind", MODELS)
-def test_a_batch_gives_what_single_questions_give(quick_groups, reward, kind):
-    table, queries = people(3, 40), people(900, 20).features
-    protector = cv.CFK(k=3, reward=reward).fit(table, MODELS[kind](3))
-    whole = protector.explain(queries)
-    singly = [protector.explain(queries.iloc[[i]]) for i in range(len(queries))]
-    assert [e.to_text() for e in singly] == [e.to_text() for e in whole]
-    assert [e[0].own for e in singly] == [e.own for e in whole]
 
 
 def test_rewards_do_what_they_are_for():
