@@ -61,6 +61,7 @@ def written():
         cv.AllOf((cv.KAnonymity(3), cv.LDiversity(2, "recursive", "ill", 3.0))),
         cv.TCloseness(0.5, "hierarchical", "ill", tree=(("flu", "*"), ("cold", "*"))),
         cv.DifferentialPrivacy(0.5, budget=cv.Ledger("people", epsilon=4, delta=1e-6, plan={0.1: 20}).budget),
+        cv.DifferentialPrivacy(0.5, None, delta=1e-6, given="private model", model_epsilon=1.0, model_delta=1e-6),
         cv.NoGuarantee("a file"),
         cv.KCommonality(4),
     ]

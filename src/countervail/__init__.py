@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from countervail.protect import PrivateSynthetic as PrivateSynthetic
     from countervail.protect import load_protector as load_protector
     from countervail.protect import published as published
+    from countervail.protect import train_private_logistic as train_private_logistic
     from countervail.rules import LERS as LERS
     from countervail.rules import MLEM2 as MLEM2
 
@@ -83,6 +84,7 @@ _LATER = {
     "model": "countervail.model",
     "published": "countervail.protect.published",
     "study": "countervail.study",
+    "train_private_logistic": "countervail.protect",
 }
 # Whatever class these export is ours too: their export lines are the registration. The lists here are for tools that
 # read without running.
@@ -139,6 +141,7 @@ __all__ = [
     "model",
     "published",
     "study",
+    "train_private_logistic",
 ]
 
 

@@ -45,6 +45,21 @@ def test_every_private_method_answers_and_says_what_it_costs(run, folder, tmp_pa
         assert "100 or 1,000 queries cost nothing more" in err
 
 
+def test_a_private_model_is_trained_and_counted(run, folder, tmp_path):
+    out, more = tmp_path / "a.json", ("--rows", folder / "asked.csv", "--epsilon", "1", "--model-epsilon", "2")
+    book = tmp_path / "people.ledger"
+    run("ledger", "create", book, "--dataset", "people", "--epsilon", 9, "--delta", 1e-5, "--adjacency", "add-remove")
+    counted = ("--ledger", book, "--dataset", "people")
+    code, _, err = run(*words(folder, "private-synthetic", *more, *counted, "-o", out))
+    assert code == 0 and "given a private model" in err and "epsilon = 3, delta = 2e-06 in all" in err
+    assert "has seen the data" not in err and "forest" not in err
+    promise = json.loads(out.read_text())["guarantee"]
+    assert (promise["given"], promise["model_epsilon"]) == ("private model", 2.0)
+    assert run("ledger", "history", book)[1].count("private-") == 2
+    code, _, err = run(*words(folder, "cfk", "--rows", folder / "asked.csv", "--model-epsilon", "2"))
+    assert code == 2 and "--model-epsilon trains a model in the place of --model" in err
+
+
 def test_the_people_of_the_data_are_not_explained_privately(run, folder):
     code, _, err = run(*words(folder, "private-neighbours"))
     assert code == 2 and "need --rows" in err
@@ -66,6 +81,9 @@ def test_a_delta_is_asked_for_and_told(run, folder, tmp_path):
     code, _, err = run(*words(folder, "private-synthetic", *more, "--reward", "typical", "-o", out))
     assert code == 0 and "delta = 1e-05" in err and "finds at most" in err
     assert json.loads(out.read_text())["guarantee"]["delta"] == 1e-5
+    page = tmp_path / "a.html"
+    assert run(*words(folder, "private-synthetic", *more, "-o", page))[0] == 0
+    assert "given a public model" in page.read_text() and "finds at most" in page.read_text()
     code, _, err = run(*words(folder, "private-histograms", *more))
     assert code == 2 and "--delta (that is for private-synthetic)" in err
 

@@ -54,6 +54,7 @@ from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarant
 from countervail.core.table import Table
 from countervail.core.words.catalogue import LANGUAGES, catalogue
 from countervail.core.words.caveats import say_caveat
+from countervail.ledger import Ledger
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
 _UNSEEN = (
@@ -121,6 +122,10 @@ def explain(
     epsilon: Annotated[float | None, typer.Option(help="The budget of an answer, or of the one draw.")] = None,
     delta: Annotated[
         float | None, typer.Option(help="The chance with which epsilon may be exceeded; 0: never, for more noise.")
+    ] = None,
+    model_epsilon: Annotated[
+        float | None,
+        typer.Option(help="In the place of --model: train a private model on DATA with this epsilon, counted too."),
     ] = None,
     neighbours: Annotated[int | None, typer.Option(help="How many records are looked at for an answer.")] = None,
     missing: Annotated[
@@ -207,7 +212,9 @@ def explain(
         raise ParameterError(f"--method {method} promises nothing ({promise.why}): no letter may hold its answers.")
     chosen(explaining(), method, {"ledger": counted})
     private = isinstance(promise, DifferentialPrivacy)
-    warned = check_private(rows, model) if private else ()
+    if model_epsilon is not None and (model is not None or not private):
+        raise ParameterError("--model-epsilon trains a model in the place of --model, for methods with --epsilon only.")
+    warned = check_private(rows, model if model_epsilon is None else model_epsilon) if private else ()
     said: set[str] = set()
 
     def warn(lines: Iterable[str]) -> None:
@@ -227,9 +234,12 @@ def explain(
     missing_too = model is not None and registry.fact(kind, "takes_missing")
     queries, ids, unseen = (None, None, []) if rows is None else _asked(rows, table, private, missing_too, id_column)
     warn(unseen)
-    if model is None:
-        warn([_TRAINED])
-    decide = _model(model, table, allow_pickle)
+    trained = [_TRAINED] if model is None and model_epsilon is None else []
+    warn(trained)
+    if model_epsilon is None:
+        decide = _model(model, table, allow_pickle)
+    else:
+        decide = _private_model(table, model_epsilon, delta, missing, counted)
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
@@ -245,7 +255,6 @@ def explain(
         answers = explainer.explain(queries, progress=tick)
     pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))
     notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
-    trained = [] if model is not None else [_TRAINED]
     answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes))
     answers = answers if ids is None else answers.with_ids(ids)
     writers = {} if output is None else {output: _writer(answers, output, language)}
@@ -320,6 +329,16 @@ def _model(path: Path | None, table: Table, allow_pickle: bool) -> Any:
     if path is not None:
         return load_model(path, allow_pickle=allow_pickle)
     return train_forest(table)
+
+
+def _private_model(
+    table: Table, epsilon: float, delta: float | None, missing: list[str] | None, ledger: Ledger | None
+) -> Any:
+    """A model that is private itself, with the delta of the answers."""
+    from countervail.protect import train_private_logistic
+
+    likely = 1e-6 if delta is None else delta
+    return train_private_logistic(table, epsilon, delta=likely, missing=missing or (), ledger=ledger)
 
 
 def _shown_texts(table: Table, promise: Guarantee) -> list[str]:

@@ -2,6 +2,7 @@
 
 from countervail.model.paper import PAPER_MODELS as PAPER_MODELS
 from countervail.model.paper import train_paper_model as train_paper_model
+from countervail.model.private import PrivateLogistic as PrivateLogistic
 from countervail.model.remote import Remote as Remote
 from countervail.model.saved import load_model as load_model
 from countervail.model.saved import save_model as save_model

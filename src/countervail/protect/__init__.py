@@ -12,6 +12,7 @@ from countervail.protect.cfk.groups.group_search import GroupSearch as GroupSear
 from countervail.protect.dp.histograms import PrivateHistograms as PrivateHistograms
 from countervail.protect.dp.neighbours import PrivateNeighbours as PrivateNeighbours
 from countervail.protect.dp.noisy import NoisyCounterfactual as NoisyCounterfactual
+from countervail.protect.dp.private_logistic import train_private_logistic as train_private_logistic
 from countervail.protect.dp.synthetic.private_synthetic import PrivateSynthetic as PrivateSynthetic
 from countervail.protect.dp.table import DPTable as DPTable
 from countervail.protect.dp.table_explainer import DPTableExplainer as DPTableExplainer

@@ -16,7 +16,7 @@ from countervail.core.region import Axis, Range
 from countervail.core.release import Release
 from countervail.core.table import Table
 from countervail.report.figures import before_after
-from countervail.report.page import Fact, Page, Section
+from countervail.report.page import Fact, Page, Section, in_full
 
 _BINS, _SHOWN = 20, 15
 _FLOOR = 10  # values that fewer people hold are on no page, whatever k is
@@ -85,7 +85,7 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
         risk.prosecutor,
         risk.marketer,
         asked.median,
-        str(release.guarantee),
+        in_full(release.guarantee),
         release.caveats,
         tuple(columns),
     )

@@ -10,7 +10,7 @@ from countervail.core.words.catalogue import catalogue
 from countervail.core.words.caveats import say_caveat
 from countervail.core.words.people import worded_changes
 from countervail.report.figures import bars
-from countervail.report.page import Page, Section
+from countervail.report.page import Page, Section, in_full
 from countervail.report.strips import region_strip
 
 _SHOWN, _DRAWN = 50, 10
@@ -32,7 +32,7 @@ def explained_page(e: Explanations, title: str | None = None, language: str = "e
         caption = words.say("page.columns")
         sections.append(Section(words.say("page.changes"), picture=picture, caption=caption))
     caveats = " ".join(say_caveat(text, language) for text in e.caveats)
-    return Page(title or words.say("page.title"), lead, sections, str(e.guarantee), caveats, language)
+    return Page(title or words.say("page.title"), lead, sections, in_full(e.guarantee), caveats, language)
 
 
 def _change_section(e: Explanations, row: int, number: int, language: str) -> Section:

@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from countervail.core.files.frames import write_text
+from countervail.core.guarantee import DifferentialPrivacy, Guarantee
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+def in_full(promise: Guarantee) -> str:
+    """A promise as pages print it: with what an epsilon means for one person."""
+    return f"{promise} {promise.meaning}" if isinstance(promise, DifferentialPrivacy) else str(promise)
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ def _words(promise: Guarantee) -> tuple[str, str]:
     if isinstance(promise, DifferentialPrivacy):
         each = "for all answers from one draw" if promise.answers is None else "for each answer"
         spent = f"epsilon = {promise.epsilon:g}" + (f", delta = {promise.delta:g}" if promise.delta else "")
-        claim = f"differential privacy, {spent} {each}, given a public model"
+        given = "" if promise.given == "no model" else f", given a {promise.given}"
+        claim = f"differential privacy, {spent} {each}{given}"
     return claim, promise.adversary or "for each part someone else"
 
 

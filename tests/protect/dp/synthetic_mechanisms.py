@@ -10,6 +10,7 @@ import numpy as np
 from dp_mechanisms import GRID, rule
 
 from countervail.core.rng import generator
+from countervail.protect.dp.private_logistic import Shares, reach, slopes
 from countervail.protect.dp.synthetic.accounting import UNIT, NoiseBudget, rho_of
 from countervail.protect.dp.synthetic.bins import MarginalCounts
 from countervail.protect.dp.synthetic.draw import PAIRED, PAIRS, TOTAL, BudgetShares, draw_counts, settle
@@ -113,6 +114,22 @@ def two_cells(codes, n):
     return np.rint(2 * (drawn[:, 0] - drawn[:, 1])).astype(np.int64)
 
 
+HERE = [Shares.of(a) for a in GRID.axes]
+FAR = np.concatenate([s.parts[SOMEBODY[0, j]] for j, s in enumerate(HERE)])  # the shares of the record that is added
+
+
+def a_step(times):
+    """The slopes at no weights yet, along those of one record, with noise for slopes shorter by so many times."""
+
+    def mechanism(codes, n):
+        exact = slopes(codes, np.zeros(len(codes), dtype=np.int64), HERE, np.zeros((1, len(FAR)), dtype=np.int64))
+        l1, l2_squared = reach(len(HERE), 1)
+        drawn = noise().sums(np.tile(exact, (n, 1)), Fraction(RHO), l1, l2_squared // times**2)
+        return np.rint(drawn @ FAR / (FAR @ FAR) / 200).astype(np.int64)
+
+    return mechanism
+
+
 FEW = TABLE[TABLE[:, 2] < 4]
 LEVEL = np.concatenate([np.full((60, 3), 2), np.zeros((30, 3)), np.full((30, 3), 4)]).astype(np.int64)
 ZERO = np.zeros((1, 3), dtype=np.int64)
@@ -120,9 +137,11 @@ ZERO = np.zeros((1, 3), dtype=np.int64)
 OURS = {
     "the whole draw": (whole_draw(NoiseBudget), TABLE, MORE, RHO),
     "the choice of a pair": (choice(1), APART, np.concatenate([APART, ZERO]), RHO),
+    "a step of the private model": (a_step(1), TABLE, MORE, RHO / 4),  # at no weights a miss is half of the longest
     "what the noisy total decides": (level_by_noise, *at_the_rule(), RHO * float(TOTAL)),
 }
 BROKEN = {
+    "slopes that are twice as long": (a_step(4), TABLE, MORE, RHO),  # four times for a miss of a half
     "half the noise": (whole_draw(HalfNoise), TABLE, MORE, RHO),
     "a score that moves by twice as much": (choice(2), APART, np.concatenate([APART, ZERO]), RHO),
     "an exact total decides": (level_by_the_true_total, *at_the_rule(), RHO),
@@ -135,5 +154,10 @@ BROKEN = {
         RHO,
     ),
 }
-QUICK = ("noise of added records where one is replaced", "decisions that look at others")
+QUICK = (
+    "a step of the private model",
+    "slopes that are twice as long",
+    "noise of added records where one is replaced",
+    "decisions that look at others",
+)
 SLOW = ("the whole draw", "half the noise")  # thousands of draws a minute, not a second

@@ -29,8 +29,8 @@ def meaning(promise: Guarantee) -> list[str]:
     """What an epsilon of this size means, in words."""
     if not isinstance(promise, DifferentialPrivacy):
         return []
-    factor = 2.718281828459045 ** min(promise.epsilon, 700)
     once = promise.answers is None
+    factor = 2.718281828459045 ** min(promise.total if once else promise.epsilon, 700)
     what = "All answers together" if once else "One answer"
     lines = [
         f"{what} can make a guess about one person at most {factor:,.3g} times as likely or unlikely as without that "
@@ -38,15 +38,16 @@ def meaning(promise: Guarantee) -> list[str]:
     ]
     if once:
         again = "another run costs it again" if promise.budget is None else "another run takes the same draw"
-        lines += [promise.meaning] if promise.delta else []
-        return [*lines, f"The budget was spent once: 100 or 1,000 queries cost nothing more, {again}."]
+        return [*lines, promise.meaning, f"The budget was spent once: 100 or 1,000 queries cost nothing more, {again}."]
     for n in (100, 1000):
         total, likely = promise.epsilon * n, composed_epsilon(promise.epsilon, n, _DELTA)
         lines.append(
             f"Over {n:,} queries epsilon adds up to {total:g} (to {likely:.3g}, but for one chance in a million): "
             f"{_verdict(likely)}."
         )
-    return lines
+    if promise.model_epsilon:
+        lines.append(f"The model costs epsilon = {promise.model_epsilon:g} besides, once.")
+    return [*lines, promise.meaning] if promise.answers else lines
 
 
 def _verdict(epsilon: float) -> str:

@@ -300,16 +300,20 @@ ADJACENCIES: dict[str, str] = {
     "both": "one record is there, is not, or is another",
 }
 
+Given = Literal["public model", "private model", "no model"]
+GIVEN: tuple[Given, ...] = ("public model", "private model", "no model")
+
 
 @dataclass(frozen=True, slots=True)
 class DifferentialPrivacy(Guarantee):
     """Whatever is seen is at most e**epsilon times as likely whether one record is the one it is or not.
 
     `epsilon` holds for one answer; `answers` of them add up to `total`. `answers=None`: any number of answers, because
-    all come from one noisy draw, and only another draw costs again. The model is taken as public: what it has
-    memorised itself is not covered. `budget` is the most that all answers about the same people may ever cost, where
-    a ledger sees to it. `delta`: what is seen may break epsilon with this probability; `rho` is what was promised in
-    zero-concentrated terms, from which epsilon and delta follow.
+    all come from one noisy draw, and only another draw costs again. `budget` is the most that all answers about the
+    same people may ever cost, where a ledger sees to it. `delta`: what is seen may break epsilon with this probability;
+    `rho` is what was promised in zero-concentrated terms, from which epsilon and delta follow. `given`: a public model
+    is taken as known, and what it has memorised itself is not covered; a private one was trained under a promise of
+    its own, `model_epsilon` and `model_delta`, which is part of the total.
     """
 
     epsilon: float
@@ -319,6 +323,9 @@ class DifferentialPrivacy(Guarantee):
     budget: Budget | None = None
     delta: float = 0.0
     rho: float | None = None
+    given: Given = "public model"
+    model_epsilon: float = 0.0
+    model_delta: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.budget, Mapping):
@@ -331,6 +338,15 @@ class DifferentialPrivacy(Guarantee):
             raise bad_parameter("DifferentialPrivacy", "delta", "at least 0 and below 1", self.delta)
         if self.rho is not None and not 0 < self.rho <= sys.float_info.max:
             raise bad_parameter("DifferentialPrivacy", "rho", "None or a number above 0", self.rho)
+        if self.given not in GIVEN:
+            raise bad_parameter("DifferentialPrivacy", "given", f"one of {list(GIVEN)}", self.given)
+        private = self.given == "private model"
+        if not (0 < self.model_epsilon <= sys.float_info.max if private else self.model_epsilon == 0):
+            must = "above 0 with given='private model', and 0 otherwise"
+            raise bad_parameter("DifferentialPrivacy", "model_epsilon", must, self.model_epsilon)
+        if not (0 <= self.model_delta < 1 if private else self.model_delta == 0):
+            must = "at least 0 and below 1 with given='private model', and 0 otherwise"
+            raise bad_parameter("DifferentialPrivacy", "model_delta", must, self.model_delta)
 
     def __str__(self) -> str:
         page = f" Proof: {self.page}." if self.page else ""
@@ -365,7 +381,7 @@ class DifferentialPrivacy(Guarantee):
 
     @property
     def _failing(self) -> float:
-        return self.delta * (1 if self.answers is None else self.answers)
+        return self.delta * (1 if self.answers is None else self.answers) + self.model_delta
 
     @property
     def _others(self) -> str:
@@ -384,23 +400,39 @@ class DifferentialPrivacy(Guarantee):
 
     @property
     def total(self) -> float:
-        """What all these answers cost together."""
-        return self.epsilon * (1 if self.answers is None else self.answers)
+        """What all these answers cost together, a private model included."""
+        return self.epsilon * (1 if self.answers is None else self.answers) + self.model_epsilon
 
     @property
     def claim(self) -> str:
         """The promise in a few words."""
-        each = f"epsilon = {self.epsilon:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        each = _spent(self.epsilon, self.delta)
         spent = f"{each} for any number of answers from one draw"
         if self.answers is not None:
-            many = f", {self.answers:,} answers, {self.total:g} in total" if self.answers != 1 else ""
-            spent = f"{each} for each answer{many}"
-        return f"Differential privacy ({spent}; {ADJACENCIES[self.adjacency]}), given a public model,"
+            many = f", {self.answers:,} answers, {self.total - self.model_epsilon:g} in total"
+            spent = f"{each} for each answer{many if self.answers != 1 else ''}"
+        if self.given == "private model":
+            own = _spent(self.model_epsilon, self.model_delta)
+            spent += f"; {own} for the model; {_spent(self.total, self._failing)} in all"
+        given = "" if self.given == "no model" else f", given a {self.given},"
+        return f"Differential privacy ({spent}; {ADJACENCIES[self.adjacency]}){given}"
 
     @property
     def adversary(self) -> str:
         """Whom the promise withstands, in words."""
         return "someone who knows every other record, the model, our code and its settings, and sees all of it"
+
+    def with_model(self, model: DifferentialPrivacy) -> DifferentialPrivacy:
+        """The promise together with that of the model: both add up, where they are about the same change of a table.
+
+        What is promised under adding a record alone says nothing about replacing one: there the model stays public.
+        """
+        pair = {self.adjacency, model.adjacency} - {"both"}
+        if len(pair) > 1 or self.given == "no model":
+            return self
+        narrow: Adjacency = next(iter(pair), "both")
+        added = replace(self, adjacency=narrow, given="private model", model_epsilon=model.total)
+        return replace(added, model_delta=model._failing)
 
     def over(self, answers: int) -> Guarantee:
         """The promise for this many answers together: each costs, unless all come from one draw."""
@@ -418,9 +450,9 @@ class DifferentialPrivacy(Guarantee):
 _STORED: dict[str, Callable[[Any], bool]] = {
     "k": lambda v: is_count(v, 1),
     "answers": lambda v: v is None or is_count(v),
-    **dict.fromkeys(("l", "t", "epsilon", "delta"), is_number),
+    **dict.fromkeys(("l", "t", "epsilon", "delta", "model_epsilon", "model_delta"), is_number),
     **dict.fromkeys(("c", "rho"), lambda v: v is None or is_number(v)),
-    **dict.fromkeys(("why", "against", "of", "kind", "sensitive", "ground", "adjacency", "page"), is_text),
+    **dict.fromkeys(("why", "against", "of", "kind", "sensitive", "ground", "adjacency", "page", "given"), is_text),
     "tree": lambda v: v is None or (isinstance(v, list) and all(isinstance(row, list) for row in v)),
     "budget": lambda v: v is None or isinstance(v, Mapping),
     "parts": lambda v: isinstance(v, list),
@@ -441,6 +473,10 @@ def guarantee_from_dict(data: Mapping[str, Any]) -> Guarantee:
         if given.get("tree") is not None:
             given["tree"] = [texts(row) for row in given["tree"]]
         return kinds[name](**given)
+
+
+def _spent(epsilon: float, delta: float) -> str:
+    return f"epsilon = {epsilon:g}" + (f", delta = {delta:g}" if delta else "")
 
 
 def _check_against(owner: str, against: str) -> None:

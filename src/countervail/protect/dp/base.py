@@ -135,7 +135,7 @@ class PrivateExplainer(ExplanationProtector):
         """What is promised; a function of the parameters alone, never of the data."""
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
-        return promised(self._promise(), self.ledger)
+        return promised(self._promise(), self.ledger, getattr(self, "public_", None))
 
     @abstractmethod
     def _promise(self) -> DifferentialPrivacy:

@@ -33,8 +33,10 @@ _CODE = np.dtype("<i4")
 _BESIDE = "The ledger also records k-anonymous releases about the same people, which no epsilon covers."
 
 
-def promised(promise: DifferentialPrivacy, ledger: Any) -> DifferentialPrivacy:
-    """The promise of one answer with that of all of them: the budgeted maximum."""
+def promised(promise: DifferentialPrivacy, ledger: Any, public: Public | None = None) -> DifferentialPrivacy:
+    """The promise of one answer with that of the model, where it has one, and that of all answers: the budget."""
+    if public is not None and public.model_promise is not None:
+        promise = promise.with_model(public.model_promise)
     return replace(promise, budget=ledger.budget) if isinstance(ledger, Ledger) else promise
 
 

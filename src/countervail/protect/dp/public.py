@@ -11,10 +11,12 @@ import pandas as pd
 from countervail.core.arrays import Ints, Matrix, distinct_rows
 from countervail.core.encode import Encoder, encode_one, encode_queries
 from countervail.core.errors import SchemaError
+from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.model.decision import Decision
+from countervail.model.private import PrivateLogistic
 from countervail.protect.dp.grid import Grid
 
 _BATCH = 1024  # rows of every model call about the table: always as many, whatever the table holds
@@ -36,13 +38,15 @@ class Public:
     encoder: Encoder
     identifiers: tuple[str, ...]
     owner: str
+    model_promise: DifferentialPrivacy | None = None  # what a model that was trained under one keeps itself
 
     @classmethod
     def of(cls, grid: Grid, schema: Schema, model: Any, owner: str) -> Self:
         """From declared domains and a model that is taken as public."""
         probe = _probe(grid, schema, model, owner)
         identifiers = tuple(schema.names("identifier"))
-        public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), identifiers, owner)
+        own = model.promise if isinstance(model, PrivateLogistic) else None
+        public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), identifiers, owner, own)
         public._check_rows_are_judged_alone()
         return public
 

@@ -24,6 +24,7 @@ from countervail.explain.base import Explainer, check_table
 from countervail.explain.nice import NICE
 from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.model.private import PrivateLogistic
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
 from countervail.protect.base import TableProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by, shares
@@ -154,7 +155,7 @@ class DPTable(TableProtector):
         answers = inner.fit(self._labelled(model), model).explain(public.queries(rows)[1], constraints=constraints)
         return replace(
             answers,
-            guarantee=self.guarantee(),
+            guarantee=self.answers_guarantee(model),
             provenance=made_by(self) | {"explainer": dict(answers.provenance)},
             caveats=(*answers.caveats, *self._caveats()),
             audit=self.table_,
@@ -166,9 +167,18 @@ class DPTable(TableProtector):
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
+        return self._promised(self._promise())
+
+    def answers_guarantee(self, model: Any = None) -> Guarantee:
+        """What is promised of answers from the noisy table: the table's own promise, and that of a private model."""
+        promise = replace(self._promise(), given="public model")
+        own = model.promise if isinstance(model, PrivateLogistic) else None
+        return self._promised(promise if own is None else promise.with_model(own))
+
+    def _promised(self, promise: DifferentialPrivacy) -> Guarantee:
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
-        return promised(self._promise(), self.ledger)
+        return promised(promise, self.ledger)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -197,7 +207,8 @@ class DPTable(TableProtector):
         return shuffled
 
     def _promise(self) -> DifferentialPrivacy:
-        return DifferentialPrivacy(float(self.epsilon), None, "replace-one", "docs/decisions/dp-table.md")
+        page = "docs/decisions/dp-table.md"
+        return DifferentialPrivacy(float(self.epsilon), None, "replace-one", page, given="no model")
 
     def _caveats(self) -> tuple[str, ...]:
         return (*((SEEDED,) if self.random_state is not None else ()), *beside(self.ledger))

@@ -131,7 +131,7 @@ class DPTableExplainer(ExplanationProtector):
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
-        return self._table().guarantee()
+        return self._table().answers_guarantee(getattr(self, "model_", None))
 
     @classmethod
     def examples(cls) -> list[Self]:

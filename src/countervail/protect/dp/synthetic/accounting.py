@@ -53,9 +53,11 @@ class NoiseBudget:
 
     def count_scale(self, budget: Fraction) -> float:
         """The scale of discrete Laplace noise, or the deviation of discrete Gaussian noise, on counts."""
-        if self.pure:
-            return float(L1[self.adjacency] / budget) * _UP
-        return L2[self.adjacency] / math.sqrt(2 * float(budget)) * _UP
+        return self._scale(self._far_in_counts, budget)
+
+    def sum_scale(self, budget: Fraction, l1: int, l2_squared: int) -> float:
+        """The same on sums of vectors of whole numbers, none longer than this."""
+        return self._scale(self._far_in_sums(l1, l2_squared), budget)
 
     def score_scale(self, budget: Fraction) -> float:
         """The scale of the noise on scores; each moves by `UNIT` with one record, or by twice that."""
@@ -64,19 +66,11 @@ class NoiseBudget:
 
     def counts(self, exact: Ints, budget: Fraction) -> Ints:
         """Counts of disjoint cells, every record in at most one of them, with noise."""
-        scale = self.count_scale(budget)
-        if self._seeded is not None:
-            return exact + self._seeded_noise(scale, exact.shape)
-        dp = _opendp()
-        domain = dp.vector_domain(dp.atom_domain(T="i64"))
-        if self.pure:
-            drawn = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-            self._pay(budget, drawn.map(L1[self.adjacency]))
-        else:
-            drawn = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
-            self._pay(budget, drawn.map(L2[self.adjacency]))
-        noisy: Ints = np.array(drawn(exact.ravel().tolist()), dtype=np.int64).reshape(exact.shape)
-        return noisy
+        return self._drawn(exact, self._far_in_counts, budget)
+
+    def sums(self, exact: Ints, budget: Fraction, l1: int, l2_squared: int) -> Ints:
+        """Sums of a vector of whole numbers from each record, none longer than this in L1 and in L2, with noise."""
+        return self._drawn(exact, self._far_in_sums(l1, l2_squared), budget)
 
     def choose(self, scores: Ints, budget: Fraction) -> int:
         """The place of a large score, by noisy max; one record moves each score by at most `UNIT` (or twice that)."""
@@ -90,6 +84,36 @@ class NoiseBudget:
         self._pay(budget, drawn.map(L1[self.adjacency] * UNIT))
         return int(drawn(scores.tolist()))
 
+    @property
+    def _far_in_counts(self) -> float:
+        return L1[self.adjacency] if self.pure else L2[self.adjacency]
+
+    def _far_in_sums(self, l1: int, l2_squared: int) -> float:
+        """There or not, a record moves a sum by its own vector; replaced, by two of them at most."""
+        times = L1[self.adjacency]
+        return times * l1 if self.pure else times * root_above(l2_squared)
+
+    def _scale(self, far: float, budget: Fraction) -> float:
+        if self.pure:
+            return float(Fraction(far) / budget) * _UP
+        return far / math.sqrt(2 * float(budget)) * _UP
+
+    def _drawn(self, exact: Ints, far: float, budget: Fraction) -> Ints:
+        """Whole numbers that one record moves by `far` at most (in L1, or in L2 with a delta), with noise for that."""
+        scale = self._scale(far, budget)
+        if self._seeded is not None:
+            return exact + self._seeded_noise(scale, exact.shape)
+        dp = _opendp()
+        domain = dp.vector_domain(dp.atom_domain(T="i64"))
+        if self.pure:
+            drawn = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+            self._pay(budget, drawn.map(int(far)))
+        else:
+            drawn = dp.m.make_gaussian(domain, dp.l2_distance(T="f64"), scale=scale)
+            self._pay(budget, drawn.map(far))
+        noisy: Ints = np.array(drawn(exact.ravel().tolist()), dtype=np.int64).reshape(exact.shape)
+        return noisy
+
     def _pay(self, given: Fraction, accounted: float) -> None:
         self.spent += Fraction(accounted)
         if Fraction(accounted) > given or self.spent > self.total:
@@ -101,6 +125,14 @@ class NoiseBudget:
         draw = self._seeded.laplace if self.pure else self._seeded.normal
         noise: Ints = np.rint(draw(0.0, scale, shape)).astype(np.int64)
         return noise
+
+
+def root_above(square: int) -> float:
+    """The least double that is not below the square root of a whole number, or one above it."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root
 
 
 def _opendp() -> Any:

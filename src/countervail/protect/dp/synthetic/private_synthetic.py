@@ -228,7 +228,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         """What is promised; a function of the parameters alone, never of the data."""
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
-        return promised(self._promise(), self.ledger)
+        return promised(self._promise(), self.ledger, getattr(self, "public_", None))
 
     def save(self, path: str | Path) -> None:
         """Write the noisy counts and the declaration to a JSON file; `cv.load_protector` makes the same answers of it.
