@@ -1,0 +1,135 @@
+"""PrivateSynthetic beside what others make of the same people: OpenDP's MST and AIM, and the DPGAN of a paper.
+
+Synthetic rows of OpenDP come from an environment of its own (`--python`), with the rho of epsilon 1 and delta 1e-6 on
+the same grid; answers are searched in them as in ours. DPGAN answers as published; its epsilon is no promise. CPU
+seconds are those of one draw without loading anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed"), str(ROOT / "benchmarks" / "studies")]
+
+from _record import parse, write  # noqa: E402
+from synthetic import NO_DATA, People, Setting, fidelity, show  # noqa: E402
+
+import countervail as cv  # noqa: E402
+from _private import provenance  # noqa: E402
+from countervail.core.stats import mean_interval, plain_json  # noqa: E402
+from countervail.protect.dp.synthetic.accounting import rho_of  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "results" / "synthetic_peers.json"
+WORKER = Path(__file__).with_name("_opendp_worker.py")
+SETS = ("compas", "adult")
+
+
+def opendp_rows(s: Setting, python: Path, name: str, epsilon: float) -> tuple[np.ndarray, dict[str, float]]:
+    """Positions of synthetic rows, as many as there are people, and the time they took."""
+    grid = cv.PrivateSynthetic(NO_DATA, missing=s.missing).fit(s.train, s.model).public_.grid
+    codes, names = grid.codes(s.train.features), [f"c{j}" for j in range(len(grid.sizes))]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        pd.DataFrame(codes, columns=names).to_csv(place / "in.csv", index=False)
+        (place / "sizes.json").write_text(json.dumps(dict(zip(names, grid.sizes.tolist()))), encoding="utf-8")
+        given = [place / "in.csv", place / "sizes.json", rho_of(epsilon, 1e-6), len(codes), place / "out.csv"]
+        said = subprocess.run([python, WORKER, name, *map(str, given)], capture_output=True, text=True, check=True)
+        return pd.read_csv(place / "out.csv")[names].to_numpy(dtype=np.int64), json.loads(said.stdout.splitlines()[-1])
+
+
+class Searched:
+    """Answers from given synthetic rows, found as PrivateSynthetic finds them."""
+
+    def __init__(self, s: Setting, codes: np.ndarray, reward: Any) -> None:
+        held = cv.PrivateSynthetic(NO_DATA, missing=s.missing).fit(s.train, s.model)
+        self.codes_, self.public_ = codes, held.public_
+        labelled = held._labelled(codes, held.public_.classes_of(codes))
+        self.search = cv.NICE(reward, justified=False, target="favourable", scale="range").fit(labelled, s.model)
+
+    def explain(self, rows: Any) -> Any:
+        """Answers."""
+        return self.search.explain(rows)
+
+
+def study(name: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Ours and the others on one set."""
+    s = Setting(name, given.queries)
+    found: dict[str, People] = {}
+    worth: dict[str, list[dict[str, float]]] = {}
+
+    def add(label: str, made: Any, rewarded: str, cpu: float) -> None:
+        people = found.setdefault(f"{label}, {rewarded}", People(s))
+        people.add(made, cpu)
+        if rewarded == "typical" and hasattr(made, "codes_"):
+            worth.setdefault(label, []).append(fidelity(made, s))
+
+    for peer in given.peers:
+        for _ in range(given.draws):
+            if peer == "DPGAN":
+                start = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    made = cv.published.DPGAN(1.0, missing=s.missing).fit(s.train, s.model)
+                found.setdefault("DPGAN", People(s)).add(made, time.process_time() - start)
+                continue
+            if peer == "PrivateSynthetic":
+                for reward in ("sparsity", "typical"):
+                    start = time.process_time()
+                    made = cv.PrivateSynthetic(1.0, reward=reward, missing=s.missing).fit(s.train, s.model)
+                    add(peer, made, reward, time.process_time() - start)
+                continue
+            codes, times = opendp_rows(s, given.python, peer, 1.0)
+            for reward in ("sparsity", "typical"):
+                add(f"OpenDP {peer}", Searched(s, codes, reward), reward, times["cpu_seconds"])
+        for label, people in found.items():
+            show(name, label, people)
+    base = found.get("PrivateSynthetic, typical")
+    paired = {
+        label: plain_json(mean_interval(people.mean("plaus_prox") - base.mean("plaus_prox"), 0.95))
+        for label, people in found.items()
+        if base is not None and people is not base
+    }
+    return {
+        "n_train": len(s.train),
+        "n_people": len(s.rows),
+        "found": {label: people.to_dict() for label, people in found.items()},
+        "synthetic_table": {n: {k: float(np.mean([w[k] for w in v])) for k in v[0]} for n, v in worth.items()},
+        "plausibility_less_that_of_ours": paired,
+    }
+
+
+def main() -> None:
+    """Run, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=Path, help="of an environment with opendp[mbi] and polars")
+    parser.add_argument("--queries", type=int, default=200, help="people explained per data set (default: %(default)s)")
+    parser.add_argument("--draws", type=int, default=2, help="draws of noise (default: %(default)s)")
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
+    parser.add_argument("--peers", nargs="+", default=["PrivateSynthetic", "DPGAN", "MST", "AIM"])
+    given = parse(parser, RESULTS, quick="20 people, one draw, one set, no peers")
+    if given.quick:
+        given.queries, given.draws, given.sets, given.peers = 20, 1, ["compas"], ["PrivateSynthetic"]
+    about = provenance(None, *given.sets)
+    old = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"sets": {}, "data_sha256": {}}
+    about["data_sha256"] = old["data_sha256"] | about["data_sha256"]
+    sets = dict(old["sets"])
+    for name in given.sets:
+        sets[name] = {"commit": about["commit"], "draws": given.draws, **study(name, given)}
+        note = "epsilon 1 and delta 1e-6 on the same grid and people; fit_seconds are CPU seconds of one draw"
+        write(given, {**about, "note": note, "sets": {n: sets[n] for n in SETS if n in sets}})
+
+
+if __name__ == "__main__":
+    main()
