@@ -184,9 +184,15 @@ def test_the_tables_of_the_readme_are_up_to_date():
         (("anonymize", "-o", "o.csv", "--epsilon", 1), "--method mondrian does not take --epsilon (that is for dp-"),
         (("anonymize", "-o", "o.csv", "--method", "k-common", "--by-class"), "does not take --by-class (that is for m"),
         (("anonymize", "-o", "o.csv", "--method", "dp-table", "--report", "p.html"), "does not take --report (that is"),
-        (("anonymize", "--method", "k-common", "--sweep", "k=2,3"), "does not take --sweep (that is for mondrian)."),
-        (("anonymize", "-o", "o.csv", "--method", "dp-table", "--k", 3, "--l", 2), "--k (that is for mondrian, k-com"),
-        (("dit", "--method", "magic"), "--method must be one of dp-table, mondrian, k-common, published-basic-"),
+        (("anonymize", "--method", "k-common", "--sweep", "k=2,3"), "does not take --sweep (that is for microag"),
+        (
+            ("anonymize", "-o", "o.csv", "--method", "dp-table", "--k", 3, "--l", 2),
+            "--k (that is for microaggregation, ",
+        ),
+        (
+            ("dit", "--method", "magic"),
+            "--method must be one of dp-table, microaggregation, mondrian, k-common, published-basic-",
+        ),
     ],
     ids=lambda v: " ".join(map(str, v)) if isinstance(v, tuple) else "",
 )

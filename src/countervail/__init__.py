@@ -113,6 +113,7 @@ __all__ = [
     "LDiversity",
     "Ledger",
     "LedgerError",
+    "Microaggregation",
     "ModelFileError",
     "ModelWarning",
     "Mondrian",

@@ -26,6 +26,7 @@ FACTS: dict[str, Any] = {
     "keeps_draw": False,  # the noise is drawn once, at fit: asking again gives the same answer
     "gives_regions": False,  # answers hold ranges and sets, not plain values
     "keeps_rows": True,  # tables: each released row stands for one row of the original
+    "cells_hold": True,  # tables: a released cell holds the value of everybody whose row has it
     "takes_missing": False,  # explains numbers that are missing, where the model takes them
     "rows_are": "rows",  # tables: what a released row is called
     "extra": None,  # the optional dependency without which it does not run

@@ -38,6 +38,7 @@ SAVABLE = [
     cv.Mondrian(k=4, hierarchies={"city": TOWNS}, labels="hierarchy", suppress=0.1),
     cv.Mondrian(k=4, mode="relaxed"),
     cv.KCommonPatterns(k=4),
+    cv.Microaggregation(k=4, method="v-mdav"),
 ]
 
 
@@ -57,7 +58,9 @@ def test_what_was_saved_answers_as_before_and_holds_no_identifier(protector, tmp
     assert told(pickle.loads(pickle.dumps(again))) == told(made)
 
 
-@pytest.mark.parametrize("protector", [cv.Mondrian(k=4), cv.Mondrian(k=4, by_class=True)], ids=repr)
+@pytest.mark.parametrize(
+    "protector", [cv.Mondrian(k=4), cv.Mondrian(k=4, by_class=True), cv.Microaggregation(k=4)], ids=repr
+)
 def test_new_rows_go_down_the_saved_cuts(protector, tmp_path):
     made, table = fitted(protector)
     made.save(tmp_path / "cuts.json")

@@ -22,7 +22,7 @@ def quasi_regions(release: Released) -> Regions:
     """One region of quasi-identifiers per released thing."""
     if isinstance(release, Explanations):
         return release.regions
-    rows: Regions = release.regions[release.groups]
+    rows: Regions = release.holding()[release.groups]
     quasi = release.schema.names("quasi") or release.schema.features
     return Regions(tuple(a for a in rows.axes if a.name in quasi), len(rows))
 
@@ -49,7 +49,7 @@ def value_sets(release: Released) -> Regions:
             return Regions((), 0)
         cells = Regions.from_cells(shown.astype(object).to_dict("records"), release.schema)  # type: ignore[arg-type]
         return cells if release.own is None else replace(cells, free=release.own[release.found])
-    rows: Regions = release.regions[release.groups]
+    rows: Regions = release.holding()[release.groups]
     plain = [plain_axis(release.others[n], str(n), release.schema) for n in release.others.columns]
     return Regions((*rows.axes, *plain), len(rows))
 

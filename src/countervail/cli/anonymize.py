@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 FLAGS = (
     *("k", "l", "diversity", "t", "closeness", "sensitive"),
-    *("hierarchies", "labels", "mode", "suppress", "by_class", "epsilon", "missing", "ledger"),
+    *("hierarchies", "labels", "mode", "suppress", "by_class", "method", "gamma", "epsilon", "missing", "ledger"),
 )
 
 
@@ -83,6 +83,13 @@ class Mode(StrEnum):
     relaxed = "relaxed"
 
 
+class Algorithm(StrEnum):
+    """How groups are formed that are published as centres."""
+
+    mdav = "mdav"
+    v_mdav = "v-mdav"
+
+
 class CellEncoding(StrEnum):
     """How a model reads released cells."""
 
@@ -112,6 +119,8 @@ def anonymize(
         float | None, typer.Option(help="Share of rows that may be left out to spare the others.")
     ] = None,
     by_class: Annotated[bool, typer.Option("--by-class", help="Cut each class of the target on its own.")] = False,
+    algorithm: Annotated[Algorithm | None, typer.Option(help="Groups of k, or of k to 2k - 1 (v-mdav).")] = None,
+    gamma: Annotated[float | None, typer.Option(help="How readily groups grow with --algorithm v-mdav.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget of the one draw of noise.")] = None,
     missing: Annotated[
         list[str] | None, typer.Option(help="With noise: a column where missing is a level; may be repeated.")
@@ -130,7 +139,7 @@ def anonymize(
     dataset: DatasetOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Anonymise a table: quasi-identifiers become ranges and sets, identifiers are dropped, rows are shuffled.
+    """Anonymise a table: quasi-identifiers become ranges, sets or centres, identifiers are dropped, rows are shuffled.
 
     The promise is counted anew on what is about to be written; a table that breaks it is not written. Columns that are
     neither identifiers nor quasi-identifiers leave as they are; where many people have a value of their own, only if
@@ -154,6 +163,8 @@ def anonymize(
         "mode": mode,
         "suppress": suppress,
         "by_class": by_class or None,
+        "method": algorithm,
+        "gamma": gamma,
         "epsilon": epsilon,
         "missing": missing or None,
         "ledger": ledger,

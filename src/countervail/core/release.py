@@ -35,7 +35,8 @@ class Release:
 
     `regions` holds one region per class, `groups` the class of each row, `others` the columns that are released as
     they are; `words` names sets of values (by column and text) where a hierarchy has a name for them. The original
-    table is held for the measures while the process lives; it is not part of repr, JSON or pickle.
+    table is held for the measures while the process lives, and so are, where cells are centres of groups, the ranges
+    and sets that the groups lie in (`held`); neither is part of repr, JSON or pickle.
     """
 
     regions: Regions
@@ -48,6 +49,7 @@ class Release:
     suppressed: int = 0
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     audit: Table | None = field(default=None, repr=False)
+    held: Regions | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.groups.setflags(write=False)
@@ -93,8 +95,19 @@ class Release:
             raise SchemaError("This release no longer holds its table. Pass table=... to the measure.")
         return held
 
+    def holding(self) -> Regions:
+        """The regions that the people of each class lie in: the published ones, unless their cells are centres."""
+        if self.held is not None:
+            return self.held
+        if getattr(self.guarantee, "centres", False):
+            raise SchemaError(
+                "The cells of this release are centres of groups, and where its people lie is known only in the "
+                "process that made it. Fit and protect again, and measure or attack that."
+            )
+        return self.regions
+
     def without_audit(self) -> Self:
-        """The release as an outsider holds it."""
+        """The release as an outsider holds it, who may have rerun the code and know the groups' ranges."""
         return replace(self, audit=None)
 
     def to_json(self) -> str:
@@ -143,7 +156,7 @@ class Release:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {f.name: None if f.name == "audit" else getattr(self, f.name) for f in fields(self)}
+        return {f.name: None if f.name in ("audit", "held") else getattr(self, f.name) for f in fields(self)}
 
     def _frame(self, shown: Mapping[str, Any]) -> pd.DataFrame:
         names = [n for n in self.schema.names() if n in shown or n in self.others.columns]

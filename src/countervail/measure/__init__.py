@@ -30,5 +30,6 @@ from countervail.measure.sweep import sweep as sweep
 from countervail.measure.table import ReleaseRisk as ReleaseRisk
 from countervail.measure.table import average_class_size as average_class_size
 from countervail.measure.table import release_risk as release_risk
+from countervail.measure.table import squared_loss as squared_loss
 from countervail.measure.utility import ModelUtility as ModelUtility
 from countervail.measure.utility import model_utility as model_utility

@@ -17,5 +17,6 @@ from countervail.protect.dp.synthetic.private_synthetic import PrivateSynthetic 
 from countervail.protect.dp.table import DPTable as DPTable
 from countervail.protect.dp.table_explainer import DPTableExplainer as DPTableExplainer
 from countervail.protect.load import load_protector as load_protector
+from countervail.protect.microaggregation.microaggregation import Microaggregation as Microaggregation
 from countervail.protect.mondrian.mondrian import Mondrian as Mondrian
 from countervail.protect.patterns.k_common import KCommonPatterns as KCommonPatterns

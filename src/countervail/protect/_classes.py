@@ -30,12 +30,16 @@ SEEDED = "Chance was seeded: whoever knows the seed can repeat the order of the 
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """The class of each row (-1: none), one region per class, remarks, and names of published sets."""
+    """The class of each row (-1: none), one region per class, remarks, and names of published sets.
+
+    `held`: where the regions are centres of classes, the ranges and sets in which their people lie.
+    """
 
     of: NDArray[np.int32]
     regions: Regions
     remarks: tuple[str, ...] = ()
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    held: Regions | None = None
 
 
 class ClassProtector(WithoutRows, TableProtector):
@@ -119,6 +123,7 @@ class ClassProtector(WithoutRows, TableProtector):
             tuple(caveats),
             len(frame) - len(kept),
             classes.words,
+            held=None if classes.held is None else classes.held[used],
         )
         return canonical_release(release, schema)
 
@@ -140,7 +145,10 @@ class ClassProtector(WithoutRows, TableProtector):
                 break
             used, groups = _renumbered(release.groups[stay], len(release.regions))
             gone = release.suppressed + int((~stay).sum())
-            rest = replace(release, regions=release.regions[used], groups=groups, others=release.others[stay])
+            held = None if release.held is None else release.held[used]
+            rest = replace(
+                release, regions=release.regions[used], groups=groups, others=release.others[stay], held=held
+            )
             release = replace(canonical_release(rest, self.schema_), suppressed=gone)
         if not len(release):
             raise RefusedError(
@@ -166,10 +174,17 @@ def canonical_release(release: Release, schema: Schema) -> Release:
 
     `schema` is the table's: what it declares is public, what was read off the rows is kept for these rows only.
     """
-    sealed, _ = SealedTable.of(release.regions, release.groups, release.others, schema)
+    sealed, place = SealedTable.of(release.regions, release.groups, release.others, schema)
     words = {n: _used_words(sealed.regions, n, w) for n, w in release.words.items()}
+    held = None if release.held is None else release.held[np.argsort(place)]
     return replace(
-        release, regions=sealed.regions, groups=sealed.groups, others=sealed.others, schema=sealed.schema, words=words
+        release,
+        regions=sealed.regions,
+        groups=sealed.groups,
+        others=sealed.others,
+        schema=sealed.schema,
+        words=words,
+        held=held,
     )
 
 

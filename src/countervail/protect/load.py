@@ -13,12 +13,15 @@ from countervail.protect._fitted import freeze
 from countervail.protect.cfk.cfk import CFK
 from countervail.protect.cfk.groups.group_search import GroupSearch
 from countervail.protect.dp.synthetic.private_synthetic import PrivateSynthetic
+from countervail.protect.microaggregation.microaggregation import Microaggregation
 from countervail.protect.mondrian.mondrian import Mondrian
 from countervail.protect.patterns.k_common import KCommonPatterns
 from countervail.protect.saved import FORMAT, Savable
 
 _WRITER = "a protector's save()"
-_KINDS: dict[str, type[Savable]] = {kind.name: kind for kind in (CFK, Mondrian, KCommonPatterns, PrivateSynthetic)}
+_KINDS: dict[str, type[Savable]] = {
+    kind.name: kind for kind in (CFK, Mondrian, Microaggregation, KCommonPatterns, PrivateSynthetic)
+}
 
 
 def load_protector(path: str | Path, model: Any = None) -> Any:

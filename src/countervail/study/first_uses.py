@@ -17,7 +17,7 @@ from countervail.core.table import Table
 from countervail.data.load import load
 from countervail.explain import NICE
 from countervail.model import train_forest
-from countervail.protect import CFK, Mondrian, TableProtector
+from countervail.protect import CFK, Microaggregation, Mondrian, TableProtector
 from countervail.protect.published import BasicMondrian
 from countervail.rules import LERS, MLEM2
 
@@ -123,6 +123,7 @@ _CASES: dict[str, Callable[[], object]] = {
     "mondrian-hierarchies": _hierarchies,
     "mondrian-hierarchy-labels": partial(_hierarchies, labels="hierarchy"),
     "mondrian-many-values": _many_values,
+    "microaggregation-v": partial(_protect, Microaggregation, k=5, method="v-mdav"),
     "dit-mondrian": lambda: _test(Mondrian(k=5)),
     "dit-basic": lambda: _test(BasicMondrian(k=5)),
     "lers": partial(_classify, LERS),

@@ -49,6 +49,7 @@ PROTECTORS = {
     "equal halves": cv.published.EqualHalvesMondrian(k=3),
     "equal halves by class": cv.published.EqualHalvesMondrian(k=2, by_class=True),
     "basic": cv.published.BasicMondrian(k=3),
+    "microaggregation": cv.Microaggregation(k=3),
     "patterns": cv.KCommonPatterns(k=3),
     "spread patterns": cv.KCommonPatterns(k=3, objects="min", spread=True),
 }

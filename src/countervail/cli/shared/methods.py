@@ -15,7 +15,13 @@ from countervail.registry import Kinds
 # What the command line asks for unless told otherwise, whatever a class has by default.
 USUAL: dict[str, Any] = {"k": 10, "target": "favourable"}
 # Flags that are repeated, one entry each, or that are shorter than the parameter behind them.
-_FLAGS = {"ranges": "--range", "forbidden": "--forbid", "costs": "--cost", "n_counterfactuals": "--n"}
+_FLAGS = {
+    "ranges": "--range",
+    "forbidden": "--forbid",
+    "costs": "--cost",
+    "n_counterfactuals": "--n",
+    "method": "--algorithm",
+}
 
 
 def explaining() -> Kinds:

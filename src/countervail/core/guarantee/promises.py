@@ -112,10 +112,14 @@ class NoGuarantee(Guarantee):
 
 @dataclass(frozen=True, slots=True)
 class KAnonymity(Guarantee):
-    """At least `k` people of the table share every released combination of quasi-identifiers."""
+    """At least `k` people of the table share every released combination of quasi-identifiers.
+
+    `centres`: what they share is the centre of their group, in which nobody need lie.
+    """
 
     k: int
     against: Against = "register"
+    centres: bool = False
 
     def __post_init__(self) -> None:
         _check_against("KAnonymity", self.against)
@@ -124,6 +128,11 @@ class KAnonymity(Guarantee):
     def claim(self) -> str:
         """The promise in a few words."""
         return f"{self.k}-anonymity"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promise as plain JSON data; of centres only where cells are centres."""
+        data = {"promise": "KAnonymity", **plain_json(self)}
+        return data if self.centres else {n: v for n, v in data.items() if n != "centres"}
 
     def failing(self, release: PublishedTable) -> Flags:
         """Which published classes have fewer than k rows."""
@@ -135,7 +144,10 @@ class KAnonymity(Guarantee):
             return broken
         if missing := [n for n in release.regions.names if n not in table.frame.columns]:
             return f"the regions name {len(missing)} column(s) that the table does not have"
-        counts = release.regions.count(table.frame)
+        regions = getattr(release, "held", None) if self.centres else release.regions
+        if regions is None:
+            return None
+        counts = regions.count(table.frame)
         short = int((counts < self.k).sum())
         if short:
             return f"{short} of {len(counts)} regions hold fewer than k={self.k} people; the least holds {counts.min()}"
@@ -456,6 +468,7 @@ _STORED: dict[str, Callable[[Any], bool]] = {
     "tree": lambda v: v is None or (isinstance(v, list) and all(isinstance(row, list) for row in v)),
     "budget": lambda v: v is None or isinstance(v, Mapping),
     "parts": lambda v: isinstance(v, list),
+    "centres": lambda v: isinstance(v, bool),
 }
 
 
