@@ -23,6 +23,7 @@ from countervail.cli.shared.common import (
     Person,
     SchemaFile,
     check_ending,
+    check_not_read,
     formula_notes,
     only_sensitive,
     open_ledger,
@@ -90,6 +91,13 @@ class Algorithm(StrEnum):
     v_mdav = "v-mdav"
 
 
+class Changes(StrEnum):
+    """What becomes of a published class whose people's other values changed."""
+
+    withdraw = "withdraw"
+    publish = "publish"
+
+
 class CellEncoding(StrEnum):
     """How a model reads released cells."""
 
@@ -130,6 +138,13 @@ def anonymize(
         typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
     ] = None,
     person: Person = None,
+    previous: Annotated[
+        Path | None,
+        typer.Option(help="Who was published with whom, kept for the next release; written if new. Confidential."),
+    ] = None,
+    changed: Annotated[
+        Changes | None, typer.Option(help="With --previous: of a class whose other values changed. Default: withdraw.")
+    ] = None,
     sweep: Annotated[str | None, typer.Option(help="Compare several k instead of writing: k=2,5,10,20.")] = None,
     encoding: Annotated[
         CellEncoding, typer.Option(help="Of --sweep: how a model reads cells.")
@@ -147,10 +162,13 @@ def anonymize(
 
     Example: `countervail anonymize people.csv --schema people.toml --k 10 --l 3 --sensitive illness -o public.csv`
 
+    The same table again: `countervail anonymize april.csv --schema people.toml --previous people.roster -o april.csv`
+
     Which k? `countervail anonymize people.csv --schema people.toml --sweep k=2,5,10,20 --report which-k.html`
     """
-    check_ending(output, ENDINGS, data, schema, ledger)
-    check_ending(report, (".html",), data, schema, ledger)
+    check_ending(output, ENDINGS, data, schema, ledger, previous)
+    check_ending(report, (".html",), data, schema, ledger, previous)
+    check_not_read(previous, data, schema, ledger)
     given: dict[str, Any] = {
         "k": k,
         "l": l if l is None or diversity is not Diversity.recursive else (3.0 if c is None else c, l),
@@ -173,6 +191,7 @@ def anonymize(
         raise ParameterError("--c is for --diversity recursive.")
     kind = chosen(releasing(), method, given)
     _check_wanted(method, output, sweep, report, ledger)
+    before = _before(kind, method, previous, changed, output)
     if labels is LabelStyle.hierarchy and hierarchies is None:
         raise ParameterError("--labels hierarchy needs --hierarchies, a folder with COLUMN.csv files.")
     if sensitive is None and (l is not None or t is not None) and "sensitive" in registry.parameters(kind):
@@ -190,14 +209,15 @@ def anonymize(
         if rows_kept:
             _check_kept(table, keep or [])
         tick(1, 4)
-        protector.fit(table)
+        protector.fit(table, **before)
         tick(2, 4)
         release = protector.protect(table)
         tick(3, 4)
         shown = release.to_text_frame()
         unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
         if rows_kept:
-            found = _write(release, table, shown, _Paths(data, output, report), k or USUAL["k"], unused)
+            kept = {} if previous is None else {previous: text_writer(protector.roster_.to_json())}
+            found = _write(release, table, shown, _Paths(data, output, report), k or USUAL["k"], unused, kept)
         else:
             write_files({output: frame_writer(shown, output)})
         tick(4, 4)
@@ -217,8 +237,30 @@ def anonymize(
         say(f"Published as they are: {', '.join(found['as_they_are'])}.")
     for note in found["notes"]:
         say(note)
+    if previous is not None:
+        remark(f"Who was published with whom (version {protector.version_}) is kept in {previous}; confidential.")
     if report is not None:
         remark(f"Report: {report.resolve()}")
+
+
+def _before(
+    kind: type[Any], method: str, previous: Path | None, changed: Changes | None, output: Path | None
+) -> dict[str, Any]:
+    """What a fit is told of the releases before; nothing for a first one."""
+    if previous is None:
+        if changed is not None:
+            raise ParameterError("--changed is for --previous: without it nothing is known of releases before.")
+        return {}
+    if output is None:
+        raise ParameterError("--previous keeps who was published with whom: it needs --output, and no --sweep.")
+    from countervail.protect import ClassProtector, ClassRoster
+
+    if not issubclass(kind, ClassProtector):
+        able = [n for n, c in releasing().items() if issubclass(c, ClassProtector)]
+        raise ParameterError(f"--method {method} does not take --previous (that is for {', '.join(able)}).")
+    if not previous.is_file():
+        return {}
+    return {"previous": ClassRoster.read(previous), "changed": "withdraw" if changed is None else changed.value}
 
 
 def _told_apart(table: Table, person: str | None) -> Table:
@@ -313,9 +355,15 @@ class _Paths(NamedTuple):
 
 
 def _write(
-    release: Release, table: Table, shown: pd.DataFrame, paths: _Paths, k: int, unused: list[str]
+    release: Release,
+    table: Table,
+    shown: pd.DataFrame,
+    paths: _Paths,
+    k: int,
+    unused: list[str],
+    kept: Mapping[Path, Callable[[Path], object]],
 ) -> dict[str, Any]:
-    """Write the release and its page, both or none; what is to be said of it."""
+    """Write the release, its page and the roster, all or none; what is to be said of it."""
     from countervail.report import render_page
     from countervail.report.anonymized_page import Making, anonymized_page, summarize
 
@@ -342,10 +390,10 @@ def _write(
             notes,
         )
 
-    writers: dict[Path, Callable[[Path], object]] = {paths.output: write_table}
+    writers: dict[Path, Callable[[Path], object]] = {paths.output: write_table, **kept}
     if paths.report is not None:
         writers[paths.report] = lambda path: text_writer(render_page(anonymized_page(summary, making())))(path)
-    write_files(writers)
+    write_files(writers, confidential=set(kept))
     return {**_figures(release, summary), **leaving, "making": plain_json(making())}
 
 

@@ -308,6 +308,28 @@ class Regions:
         return [str(region) for region in self]
 
 
+def joined_regions(one: Regions, other: Regions) -> Regions:
+    """The regions of both, which must name the same columns in the same order and kinds."""
+    if one.names != other.names:
+        raise SchemaError("Regions must name the same columns in the same order to be joined.")
+    axes = tuple(_joined(a, b) for a, b in zip(one.axes, other.axes))
+    return Regions(axes, one.size + other.size)
+
+
+def _joined(a: Axis, b: Axis) -> Axis:
+    if isinstance(a, Range) and isinstance(b, Range):
+        low, high = np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high])
+        return Range(a.name, low, high, a.whole and b.whole, np.concatenate([_holes(a), _holes(b)])).canonical()
+    if isinstance(a, Values) and isinstance(b, Values):
+        known = [*a.known, *(v for v in b.known if v not in a.known)]
+        place = {v: i for i, v in enumerate(known)}
+        member = np.zeros((len(a.bits) + len(b.bits), len(known)), dtype=bool)
+        member[: len(a.bits), : len(a.known)] = a.member
+        member[len(a.bits) :, [place[v] for v in b.known]] = b.member
+        return Values.of(a.name, known, member)
+    raise SchemaError(f"Column '{a.name}' is published as ranges in one of the regions and as sets in the other.")
+
+
 def _holes(axis: Range) -> Bools:
     return np.zeros(len(axis.low), dtype=bool) if axis.holes is None else axis.holes
 

@@ -9,6 +9,7 @@ from countervail.protect.cfk.cfk import CFK as CFK
 from countervail.protect.cfk.exact import ExactSearch as ExactSearch
 from countervail.protect.cfk.grasp import GraspSearch as GraspSearch
 from countervail.protect.cfk.groups.group_search import GroupSearch as GroupSearch
+from countervail.protect.class_roster import ClassRoster as ClassRoster
 from countervail.protect.dp.histograms import PrivateHistograms as PrivateHistograms
 from countervail.protect.dp.neighbours import PrivateNeighbours as PrivateNeighbours
 from countervail.protect.dp.noisy import NoisyCounterfactual as NoisyCounterfactual

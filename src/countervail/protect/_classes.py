@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from countervail.core.arrays import Ints, distinct_rows
 from countervail.core.cells import cell_text
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
-from countervail.core.region import Regions, Values
+from countervail.core.region import Regions, Values, joined_regions
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
@@ -24,7 +24,9 @@ from countervail.ledger.ledger import Ledger
 from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, snapshot, verify_unchanged
 from countervail.protect._recorded import partition_digest
 from countervail.protect.base import TableProtector
+from countervail.protect.class_roster import Changed, ClassRoster
 
+_NOT_OVER_TIME = ("l", "t", "by_class", "ledger")
 SEEDED = "Chance was seeded: whoever knows the seed can repeat the order of the rows and every lot that was drawn."
 
 
@@ -53,14 +55,19 @@ class ClassProtector(WithoutRows, TableProtector):
 
     random_state: RandomState
 
-    def fit(self, table: Table) -> Self:
-        """Learn the classes of a table."""
+    def fit(self, table: Table, *, previous: ClassRoster | None = None, changed: Changed = "withdraw") -> Self:
+        """Learn the classes of a table.
+
+        `previous` is the roster of the release before (`roster_`): its classes leave again as they were or not at all,
+        and only people who were in none form new ones. A class whose people's other values changed is withdrawn too,
+        unless `changed` is "publish". See docs/decisions/growing-tables.md.
+        """
         if not isinstance(table, Table):
             hint = "Build one with Table.from_frame(df, quasi_identifiers=[...]) or Table.read(path, schema=...)."
             raise bad_parameter(self._owner, "table", "a Table", type(table).__name__, hint)
         table.schema.require_quasi(self._owner)
         given = begin_fit(self)
-        classes = self._learn(table)
+        classes = self._learn(table) if previous is None else self._go_on(table, previous, changed)
         kept = np.flatnonzero(classes.of >= 0)
         rows = table.frame.iloc[kept]
         others = without_traces(rows.drop(columns=table.schema.names("identifier", "quasi")), table.schema)
@@ -70,7 +77,8 @@ class ClassProtector(WithoutRows, TableProtector):
         self.partition_ = b""
         if ledger is not None:
             self.partition_ = partition_digest(ledger, table, classes.of.astype(np.int64), classes.regions)
-        self._remember(table, cell_of=classes.of)
+        self.version_ = 1 if previous is None else previous.version + 1
+        self._remember(table, cell_of=classes.of, classes=classes, previous=previous)
         self.fitted_as_ = finish_fit(self, given)
         return self
 
@@ -86,6 +94,7 @@ class ClassProtector(WithoutRows, TableProtector):
         if rows is None or rows is live_table(self):
             release = replace(self.release_, audit=live_table(self))
             return checked(self._owner, self._shuffled(release))
+        self._refuse_when_continued("rows that are not the fitted table")
         frame = new_rows(rows, self.schema_, self._owner)
         release = replace(self._publish(frame, self._assign(frame)), audit=live_table(self))
         return checked(self._owner, self._kept(self._shuffled(release)))
@@ -95,6 +104,70 @@ class ClassProtector(WithoutRows, TableProtector):
         """The class of each row of the fitted table (-1: none), while somebody keeps the table."""
         of: NDArray[np.int32] = self._recall("cell_of")
         return of
+
+    @property
+    def roster_(self) -> ClassRoster:
+        """Who is in which class, for the next release of the table: confidential. While somebody keeps the table."""
+        now = snapshot(self)
+        verify_unchanged(now)
+        found: Classes = now._recall("classes")
+        k: int = now.get_params(deep=False)["k"]
+        return ClassRoster.of(
+            now.name,
+            k,
+            now.table_,
+            found.of.astype(np.int64),
+            found.regions,
+            found.held,
+            found.words,
+            now._recall("previous"),
+        )
+
+    def _go_on(self, table: Table, previous: ClassRoster, changed: Changed) -> Classes:
+        """Classes of the release before that may leave again, and new ones of people who were in none."""
+        if not isinstance(previous, ClassRoster):
+            raise bad_parameter(self._owner, "previous", "the roster_ of an earlier fit", type(previous).__name__)
+        if changed not in ("withdraw", "publish"):
+            raise bad_parameter(self._owner, "changed", "'withdraw' or 'publish'", changed)
+        given = self.get_params(deep=False)
+        if wrong := [n for n in _NOT_OVER_TIME if given.get(n)]:
+            must = f"left out with a release before (`previous`), which k alone is promised over; also {_NOT_OVER_TIME}"
+            raise bad_parameter(self._owner, wrong[0], must, type(given[wrong[0]]).__name__)
+        found = previous.match(table, self.name, given["k"], changed)
+        new, stay = np.flatnonzero(found.new), np.flatnonzero(found.stay)
+        regions, held, words = previous.regions[stay], previous.held, dict(previous.words)
+        held = None if held is None else held[stay]
+        place = np.full(len(found.stay) + 1, -1, dtype=np.int32)
+        place[stay] = np.arange(len(stay))
+        of = place[found.group]
+        remarks = [f"Version {previous.version + 1} of a table that was released before."]
+        if len(new) >= max(given["k"], 1):
+            fresh = self._learn(table.take(new))
+            of[new] = np.where(fresh.of >= 0, fresh.of + len(stay), -1)
+            regions = joined_regions(regions, fresh.regions) if len(stay) else fresh.regions
+            if fresh.held is not None:
+                held = joined_regions(held, fresh.held) if held is not None and len(stay) else fresh.held
+            words = {n: {**words.get(n, {}), **fresh.words.get(n, {})} for n in {*words, *fresh.words}}
+            remarks += fresh.remarks
+        if not (of >= 0).any():
+            raise RefusedError(
+                f"{self._owner} cannot release this table: no class of the release before may leave again, and fewer "
+                f"than k={given['k']} people are new. Nothing has left."
+            )
+        waiting = int((of < 0).sum())
+        ended = int((~found.stay).sum())
+        if waiting or ended:
+            remarks.append(
+                f"{ended} class(es) of the release before leave no more, because somebody of them left or changed; "
+                f"{waiting} row(s) wait."
+            )
+        return Classes(of, regions, tuple(remarks), words, held)
+
+    def _refuse_when_continued(self, what: str) -> None:
+        if self.version_ > 1:
+            hint = "Fit to the table as it is now, with previous=..., and release that."
+            must = f"the fitted table itself after a fit with previous: {what} would have classes of their own"
+            raise bad_parameter(self._owner, "rows", must, what, hint)
 
     @abstractmethod
     def _learn(self, table: Table) -> Classes:

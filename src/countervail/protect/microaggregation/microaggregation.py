@@ -146,6 +146,7 @@ class Microaggregation(Savable, ClassProtector):
         check_ledger(self.ledger, self._owner)
 
     def _saved(self) -> dict[str, Any]:
+        self._refuse_when_continued("a saved protector")
         if self.ledger is not None:
             self.ledger.record_grouping(self.partition_, self.name)
         return {
@@ -168,7 +169,7 @@ class Microaggregation(Savable, ClassProtector):
     def _restore(self, data: dict[str, Any], model: Any) -> None:
         self.schema_ = Schema.from_dict(data["schema"]).with_inferred(texts(data["inferred"]))
         self.release_ = release_from_json(data["release"], self.guarantee())
-        self.regions_, self.partition_ = self.release_.regions, b""
+        self.regions_, self.partition_, self.version_ = self.release_.regions, b"", 1
         self.scales_ = [_scale(s) for s in data["scales"]]
         need([s.name for s in self.scales_] == self.regions_.names)
 

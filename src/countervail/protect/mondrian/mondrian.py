@@ -246,6 +246,7 @@ class Mondrian(Savable, ClassProtector):
         return self.tree_.classes(frame, self.words_)
 
     def _saved(self) -> dict[str, Any]:
+        self._refuse_when_continued("a saved protector")
         if self.ledger is not None:
             self.ledger.record_grouping(self.partition_, self.name)
         parameters = {**self.get_params(deep=False), "hierarchies": self.hierarchies_ or None}
@@ -266,6 +267,7 @@ class Mondrian(Savable, ClassProtector):
         self.words_ = {n: dict(words) for n, words in data["words"].items()}
         self.release_ = release_from_json(data["release"], self.guarantee())
         self.regions_, self.by_, self.partition_ = self.release_.regions, self.tree_.by, b""
+        self.version_ = 1
 
     def _remarks(self, table: Table) -> tuple[str, ...]:
         remarks = [*say_rows_per_person(table, self.k), *part_remarks(self.by_)]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,11 +15,11 @@ from countervail.core.errors import SchemaError
 from countervail.core.files.frames import write_text
 from countervail.core.files.json_data import is_count, is_number, json_object, need, texts, whole_json
 from countervail.core.table import Table
-from countervail.protect._recorded import Digests, row_digests
+from countervail.protect._recognised import KEY, everybody, find_again, identify, member_digests, new_key
+from countervail.protect._recorded import Digests
 from countervail.protect.cfk.groups.group_table import GroupTable, kind_of
 
 _FORMAT = 3  # of stored rosters: 1 and 2 held digests of people's features
-_KEY = 16  # characters
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,19 +70,12 @@ class Roster:
     ) -> Self:
         """The roster after a fit that put each row of `table` into `group` (-1: none)."""
         identifiers = tuple(table.schema.names("identifier")) if previous is None else previous.identifiers
-        key = secrets.token_hex(_KEY // 2) if previous is None else previous.key
+        key = new_key() if previous is None else previous.key
         now = identify(table, identifiers, key)
-        inside = group >= 0
-        people, groups = now[inside], group[inside]
-        if previous is not None:
-            gone = ~np.isin(previous.people, people)
-            people = np.concatenate([people, previous.people[gone]])
-            groups = np.concatenate([groups, np.full(int(gone.sum()), -1, dtype=np.int64)])
-        order = np.argsort(people, kind="stable")
+        people, groups, there = everybody(now, group, None if previous is None else previous.people)
         version = 1 if previous is None else previous.version + 1
-        members = tuple(_members(table, now, group, len(made), key))
-        people, there = people[order], np.isin(people[order], now)
-        return cls(k, version, made, identifiers, key, people, groups[order], there, members, merged)
+        members = tuple(member_digests(table, now, group, len(made), key))
+        return cls(k, version, made, identifiers, key, people, groups, there, members, merged)
 
     def match(self, table: Table, clean: Table) -> Matched:
         """Which groups of the last fit may answer on: all of their people are there, with the same values as a group.
@@ -93,16 +84,8 @@ class Roster:
         """
         self._check_columns(table)
         now = identify(table, self.identifiers, self.key)
-        at = np.searchsorted(self.people, now)
-        at = np.where(at < len(self.people), at, 0)
-        known = self.people[at] == now if len(self.people) else np.zeros(len(now), dtype=bool)
-        group = np.where(known, self.group[at], -1) if len(self.people) else np.full(len(now), -1, dtype=np.int64)
-        if int(self.there[at[known]].sum()) < self.there.sum() / 2:
-            raise SchemaError(
-                "Fewer than half of the people of the table before are found in this one. If identifiers were recoded "
-                "or issued anew, undo that: the same people would be grouped a second time."
-            )
-        stay = np.array(_members(table, now, group, len(self.table), self.key)) == np.array(self.members)
+        known, group = find_again(now, self.people, self.group, self.there)
+        stay = np.array(member_digests(table, now, group, len(self.table), self.key)) == np.array(self.members)
         stay = stay & self._own_the_same(clean, group)
         return Matched(np.where(np.append(stay, False)[group], group, -1), stay, ~known)
 
@@ -210,7 +193,7 @@ class Roster:
         with whole_json(parameter, owner, writer):
             table = GroupTable.from_dict(data["table"])
             need(is_count(data["k"], 1) and is_count(data["version"], 1))
-            need(isinstance(data["key"], str) and len(data["key"].encode()) == _KEY)
+            need(isinstance(data["key"], str) and len(data["key"].encode()) == KEY)
             people = np.array([int(d) for d in data["people"]], dtype=np.uint64)
             group, groups = data["group"], len(table)
             need(isinstance(group, list) and len(group) == len(people) and bool((np.diff(people) > 0).all()))
@@ -227,37 +210,6 @@ class Roster:
             identifiers, there = texts(data["identifiers"]), np.array(data["there"], dtype=bool)
             key, merged = data["key"], (l, t, sensitive)
             return cls(data["k"], data["version"], table, identifiers, key, people, at, there, members, merged)
-
-
-def identify(table: Table, identifiers: tuple[str, ...], key: str) -> Digests:
-    """A keyed digest of each row's identifiers, which must tell all rows apart."""
-    if not identifiers:
-        raise SchemaError(
-            "People are recognised by identifiers in a later fit, and the table declares none. Pass identifiers=[...] "
-            "to Table.from_frame, or give columns the role 'identifier' in the schema: without one that lasts, a "
-            "second fit to the same people cannot be made safe."
-        )
-    holes = [n for n in identifiers if table.frame[n].isna().any()]
-    if holes:
-        raise SchemaError(f"Identifiers must be complete to recognise people later: {holes} have missing values.")
-    found = row_digests(table, identifiers, key)
-    if len(np.unique(found)) < len(found):
-        raise SchemaError(
-            f"Identifiers must tell all rows apart to recognise people in a later fit; {list(identifiers)} do not. "
-            f"Declare one that does, or keep one row for each person."
-        )
-    return found
-
-
-def _members(table: Table, people: Digests, group: Ints, groups: int, key: str) -> list[str]:
-    """Of each group, a digest of its people and their quasi-identifiers."""
-    quasi = row_digests(table, table.schema.names("quasi"), key)
-    inside = np.flatnonzero(group >= 0)
-    order = inside[np.lexsort((people[inside], group[inside]))]
-    both = np.column_stack([people[order], quasi[order]])
-    cuts = np.searchsorted(group[order], np.arange(1, groups))
-    parts = np.split(both, cuts) if groups else []
-    return [hashlib.blake2b(part.tobytes(), key=key.encode(), digest_size=16).hexdigest() for part in parts]
 
 
 def _private_codes(made: GroupTable, frame: pd.DataFrame) -> Matrix:
