@@ -2,6 +2,7 @@
 
 from countervail.testing.attacks import attack_checks as attack_checks
 from countervail.testing.audit import audit_epsilon as audit_epsilon
+from countervail.testing.audit import audit_one_run as audit_one_run
 from countervail.testing.audit import audit_rho as audit_rho
 from countervail.testing.contracts import Contract as Contract
 from countervail.testing.contracts import contracts as contracts

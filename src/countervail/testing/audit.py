@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from countervail.core.arrays import Ints
+import numpy as np
+
+from countervail.core.arrays import Bools, Ints
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.evidence import Evidence, RhoEvidence, epsilon_bound, numbered, rho_bound
+from countervail.core.guarantee.one_run import OneRunEvidence, one_run_bound
+from countervail.core.rng import RandomState, generator
 
 T = TypeVar("T")
 
@@ -79,6 +83,67 @@ def audit_rho(
     """
     chosen, fresh = _outcomes("audit_rho", mechanism, (table, neighbour), training, draws, alpha)
     return rho_bound(chosen, fresh, alpha=alpha)
+
+
+def audit_one_run(
+    mechanism: Callable[[Bools], Any],
+    canaries: int,
+    *,
+    guesses: int | None = None,
+    delta: float = 0.0,
+    alpha: float = 0.01,
+    random_state: RandomState = None,
+) -> OneRunEvidence:
+    """A lower bound on epsilon from one run, with many records that are in or out by a coin each.
+
+    A second opinion, and weaker than :func:`audit_epsilon`: it takes one run where that takes thousands, and sees what
+    is badly wrong. It holds for mechanisms that are private when a record is added or removed.
+
+    Parameters
+    ----------
+    mechanism : callable
+        `mechanism(included)` runs once with those of the canaries that are included, and gives a number for each
+        canary, included or not: the larger, the more it looks as if it had been there.
+    canaries : int
+        How many there are.
+    guesses : int, optional
+        How many are guessed: half of them, those with the largest numbers, to be in, and the other half to be out; by
+        default a fifth of the canaries. Settle it before the run.
+    delta, alpha : float
+        Of the promise that is tested; the probability with which the bound may be wrong.
+    random_state : int, optional
+        Of the coins.
+
+    References
+    ----------
+    Steinke, Nasr, Jagielski: Privacy auditing with one (1) training run (2023), theorem 5.2.
+
+    Examples
+    --------
+    >>> from countervail.core.rng import generator
+    >>> rng = generator(0)
+    >>> found = audit_one_run(lambda included: included + rng.laplace(0, 1.0, len(included)), 10_000)  # epsilon 1
+    >>> 0.5 < found.epsilon < 1.0, found.refutes(0.3)
+    (True, True)
+    """
+    many = canaries // 5 if guesses is None else guesses
+    for name, value, most in (("canaries", canaries, None), ("guesses", many, canaries)):
+        if value < 2 or (most is not None and value > most):
+            must = "a whole number of at least 2" + (" and at most the canaries" if most is not None else "")
+            raise bad_parameter("audit_one_run", name, must, value)
+    if not 0 < alpha < 1:
+        raise bad_parameter("audit_one_run", "alpha", "strictly between 0 and 1", alpha)
+    if not 0 <= delta < 1:
+        raise bad_parameter("audit_one_run", "delta", "at least 0 and below 1", delta)
+    rng = generator(random_state)
+    included: Bools = rng.random(canaries) < 0.5
+    seen = np.asarray(mechanism(included.copy()), dtype=float)
+    if seen.shape != (canaries,) or np.isnan(seen).any():
+        raise bad_parameter("audit_one_run", "mechanism", "a function that gives a number for each canary", "others")
+    order = np.lexsort((rng.random(canaries), seen))  # equal numbers in an order that tells nothing
+    out, into = order[: many // 2], order[canaries - (many - many // 2) :]
+    right = int(included[into].sum() + (~included[out]).sum())
+    return one_run_bound(canaries, many, right, delta=delta, alpha=alpha)
 
 
 def _outcomes(
