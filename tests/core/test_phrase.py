@@ -76,7 +76,7 @@ JOB = Column("job")
         (EARN, 50, span(20, 30), "you earned $20K to $30K less (between $20K and $30K instead of $50K)"),
         (FLOOR, 1, span(2, 3), "you lived on floor between 2 and 3 (instead of 1)"),
         (BORN, 1984, 1979, "your year of birth were 5 lower (from 1984 to 1979)"),
-        (RATIO, 0.35, 0.802982129, "your debt ratio were about 0.453 higher (from 0.35 to 0.802982129)"),
+        (RATIO, 0.35, 0.802982129, "your debt ratio were about 0.453 higher (from 0.35 to about 0.803)"),
         (RATIO, 0.35, 4.2428e-08, "your debt ratio were about 0.35 lower (from 0.35 to 0.000000042428)"),
         (
             RATIO,

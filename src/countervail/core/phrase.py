@@ -1,7 +1,7 @@
 """Sentences: a counterfactual as the change it asks for, in the words that the schema declares.
 
-Nothing is said that the cells do not hold: numbers are shown in full, an end of a range is rounded inwards or not at
-all, and "or more" stands only where the declared domain ends.
+Nothing is said that the cells do not hold: numbers are shown in full, or said to be about so much, an end of a range is
+rounded inwards or not at all, and "or more" stands only where the declared domain ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 from countervail.core.cells import cell_text, fits, is_missing, visible
 from countervail.core.schema import Column, Schema
 from countervail.core.words.catalogue import Catalogue, catalogue
-from countervail.core.words.numbers import difference, exact, inside, plain, rough, rough_down, rough_up
+from countervail.core.words.numbers import difference, exact, inside, plain, rough, rough_down, rough_up, shortened
 from countervail.core.words.phrases import Phrases
 
 _FORMS = re.compile(r"([^\s|]+)\|([^\s|]+)")
@@ -142,13 +142,22 @@ class ColumnWords:
         phrase, direction = (self.phrases.more, "higher") if more else (self.phrases.less, "lower")
         form, amounts, count = self._amount(near, far, bare=bool(phrase))
         change = "change.span" if low.is_finite() and high.is_finite() and low < high else "change.moved"
-        moved = self.words.say(
-            change, now=self._in_pattern(self._number(now), now), then=self._range(low, high, bare=True)
-        )
+        moved = self._moved(change, now, low, high)
         if phrase:
             said = phrase.replace("{}", self.words.say(f"amount.{form}", **amounts))
             return self._predicate(f"{_inflected(said, self.words.is_singular(count))} {moved}", phrase)
         return self.name, f"{self.words.say(f'{direction}.{form}', **amounts)} {moved}"
+
+    def _moved(self, change: str, now: Decimal, low: Decimal, high: Decimal) -> str:
+        """From where to where. A single number that is long is shortened, and said to be, if both stay apart."""
+        short, end = shortened(now, (low, high)), shortened(low, (now, now)) if low == high else low
+        if low == high and (short == end or (short < end) != (now < low)):
+            short, end = now, low
+        then = self._range(low, high, bare=True) if low < high else self._in_pattern(self._number(end), end)
+        if low == high and end != low:
+            then = self.words.say("amount.about", amount=then)
+        form = change if short == now else f"{change}_about"
+        return self.words.say(form, now=self._in_pattern(self._number(short), short), then=then)
 
     def _amount(self, near: Decimal, far: Decimal, *, bare: bool) -> tuple[str, dict[str, str], Decimal]:
         """How an amount is put: its form, its parts, and the number that its unit agrees with."""

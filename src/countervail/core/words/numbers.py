@@ -11,6 +11,7 @@ import numpy as np
 _CLEAN = 12  # a float so short but for its last digits was meant to be short
 _SHORT = 6  # digits that are shown as they are
 _ROUGH = 4  # digits of a long amount, beside which the exact numbers stand
+_DECIMALS = 2  # that are never too many
 _SHARE = Decimal("0.01")  # of an interval's width that rounding its ends may take
 
 
@@ -57,6 +58,14 @@ def rough_up(number: Decimal) -> Decimal:
 def rough_down(number: Decimal) -> Decimal:
     """The same, never more than the number."""
     return _to_digits(number, ROUND_FLOOR)
+
+
+def shortened(number: Decimal, apart: tuple[Decimal, Decimal]) -> Decimal:
+    """A number cut to what matters if it has more decimals than anybody reads, and lies outside of a range still."""
+    decimals = -int(number.as_tuple().exponent) if number.is_finite() else 0
+    short = rough(number) if decimals > _DECIMALS else number
+    low, high = apart
+    return short if (short < low) == (number < low) and (short > high) == (number > high) else number
 
 
 def difference(a: Decimal, b: Decimal) -> Decimal:

@@ -10,6 +10,8 @@ import numpy as np
 from countervail.core._kernels import inner, kernel
 from countervail.core.arrays import Bools, Floats, Ints
 
+_BINS = 64  # of distances, to look at near pairs first
+
 
 @inner
 def _term(x: float, v: float, scale: float) -> float:
@@ -119,7 +121,7 @@ def pool_distances(
     """
     pairs, d = private.shape
     out, shift = np.empty(len(points)), np.empty(len(points))
-    near, base = np.empty(pairs, np.int64), np.empty(pairs)
+    near, base, bin_ends = np.empty(pairs, np.int64), np.empty(pairs), np.empty(_BINS + 1, np.int64)
     region, at = np.empty(len(reach)), np.empty(d, np.int64)
     for i in range(len(x)):
         if starts[i] == starts[i + 1]:
@@ -138,12 +140,20 @@ def pool_distances(
         least = np.inf
         for c in range(pairs):
             least = min(least, _away(x[i], private[c], scale, region[group[c]], least))
-        many = 0
+        # The pairs that may count, nearest first but for what one of `_BINS` holds.
+        bin_ends[:] = 0
         for c in range(pairs):
-            total = _away(x[i], private[c], scale, region[group[c]], least + 2.0 * widest)
-            if total < least + 2.0 * widest:
-                near[many], base[many] = c, total
-                many += 1
+            base[c] = _away(x[i], private[c], scale, region[group[c]], least + 2.0 * widest)
+            if base[c] < least + 2.0 * widest:
+                bin_ends[min(int((base[c] - least) / (2.0 * widest) * _BINS), _BINS - 1) + 1] += 1
+        for b in range(_BINS):
+            bin_ends[b + 1] += bin_ends[b]
+        many = bin_ends[_BINS]
+        for c in range(pairs):
+            if base[c] < least + 2.0 * widest:
+                b = min(int((base[c] - least) / (2.0 * widest) * _BINS), _BINS - 1)
+                near[bin_ends[b]] = c
+                bin_ends[b] += 1
         for t in range(starts[i], starts[i + 1]):
             columns = 0
             for j in range(d):
@@ -152,9 +162,12 @@ def pool_distances(
                     columns += 1
             best = least + shift[t]
             for a in range(many):
-                if base[a] - shift[t] >= best:
+                c = near[a]
+                total = base[c]
+                if total - shift[t] >= best:
+                    if total - shift[t] >= best + 2.0 * widest / _BINS:
+                        break  # and so is all that follows
                     continue
-                c, total = near[a], base[a]
                 for b in range(columns):
                     j = at[b]
                     if scale[j] < 0.0:
