@@ -28,8 +28,8 @@ MOVED = {
         r"\(zwischen (N) und (N) statt A?(N)\)",
     ),
     "fr": (
-        r"\((?:de |d’A)(N) à A?(N)( ou plus)?( ou moins)?\)",
-        r"\(entre (N) et (N) au lieu (?:de |d’A)(N)\)",
+        r"\((?:de |d\u2019A)(N) à A?(N)( ou plus)?( ou moins)?\)",
+        r"\(entre (N) et (N) au lieu (?:de |d\u2019A)(N)\)",
     ),
     "nl": (
         r"\(van A?(N) naar A?(N)( of meer)?( of minder)?\)",

@@ -119,6 +119,21 @@ def slow_nice(table, model, row, reward, n, given):
     return min(few, key=lambda r: (sum(r[m] != row[m] for m in row), far(row, r)), default=None)
 
 
+def part_way(table, model, row, reward, given):
+    """Where walks towards what is allowed of other rows end with the decision."""
+    records, free = table.features.to_dict("records"), {k: v for k, v in given.items() if k != "max_changes"}
+    score = lambda r: model(pd.DataFrame([r]).astype(table.features.dtypes.to_dict()))[0]  # noqa: E731
+    scale = {m: max(np.ptp(table.frame[m]), 1e-11) for m in ("age", "debt")}
+    goal = 1 - int(np.argmax(score(row)))
+    ends = []
+    for r in (r for r in records if np.argmax(score(r)) == goal):
+        allowed = {m: r[m] if m not in broken(free, row, {**row, m: r[m]}) else row[m] for m in row}
+        if broken(free, row, allowed) == [] and allowed != row:
+            end = walk(row, allowed, score, goal, reward, scale, given)
+            ends += [end] if end is not None and np.argmax(score(end)) == goal else []
+    return ends
+
+
 def walk(row, goal_row, score, goal, reward, scale, given):
     current = dict(row)
     for m, allowed in given.get("ranges", {}).items():
@@ -150,6 +165,11 @@ def test_the_first_answer_is_the_slow_twins(seed, n, reward):
     scale = {m: max(np.ptp(table.frame[m]), 1e-11) for m in ("age", "debt")}
     for i, row in enumerate(rows.to_dict("records")):
         expected = slow_nice(table, model, row, reward, 1, given_)
+        if expected is None and reward != "none":  # what is allowed of the ten nearest: all of these, in small tables
+            ends = part_way(table, model, row, reward, given_)
+            assert e.found[i] <= bool(ends) and (e.found[i] or not ends or n > 10)
+            assert not e.found[i] or e.counterfactuals.iloc[i].to_dict() in ends
+            continue
         assert e.found[i] == (expected is not None)
         if expected is not None:
             got = e.counterfactuals.iloc[i].to_dict()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Bools, Ints, Matrix
+from countervail.core.arrays import Bools, Ints, Matrix, unlike
 from countervail.core.constraints import Constraints
 from countervail.core.distance import HEOM, SCALES, Neighbours, Scale, stretched_columns
 from countervail.core.errors import bad_parameter, check_count
@@ -55,7 +55,8 @@ class NICE(Explainer):
         domain; "quantile" measures by rank.
     immutable : list of str
         Columns that stay as they are. What the schema declares (`actionable`, `range`) holds as well; for a column
-        that is named here or in the following four, what is said here counts.
+        that is named here or in the following four, what is said here counts. Where no neighbour is allowed as it is,
+        the rewards take over what is allowed of the ten nearest ones.
     ranges : mapping
         Allowed values of the counterfactual: `(low, high)` for numeric columns, a list otherwise, None for all.
     monotone : mapping
@@ -191,7 +192,36 @@ class NICE(Explainer):
         else:
             goals = self._neighbours(asked, max(n, _TRIED), replace(c, max_changes=None))
             answers = SeveralAnswers(asked, goals, n, self._ways(c)).run()
+        if c.bound and self.reward != "none" and asked.scores is not None:
+            self._go_part_way(asked, answers, c)
         return replace(answers, notes=remarks(answers.found.reshape(len(asked), n), c.notes(asked.x)))
+
+    def _go_part_way(self, asked: Queries, answers: Answers, c: Constraints) -> None:
+        """Where no neighbour is allowed as it is: of the nearest ones, what is; if the model says that it is enough."""
+        n, tried = self.n_counterfactuals, _TRIED
+        at = np.flatnonzero(~answers.found.reshape(len(asked), n).any(axis=1) & ~c.stuck(asked.x).any(axis=1))
+        if not len(at):
+            return
+        some, weights = asked.only(at), c.weights.copy()
+        weights[list(c.immutable)] = 0.0  # what stays does not make a neighbour far
+        rows = self.neighbours_.nearest(some.x, some.wanted, tried, weights=weights)[0].ravel()
+        x = np.repeat(some.x, tried, axis=0)
+        cells = np.where(c.holds(x, goal := self.rows_[rows]), goal, x)
+        found = (rows >= 0) & c.in_range(cells).all(axis=1) & unlike(cells, x).any(axis=1)
+        scores = np.full((len(cells), len(self.decision_.classes)), np.nan)
+        goals = Answers(cells, np.full(len(cells), -1, dtype=np.int64), found, scores)
+        reward = "sparsity" if self.reward == "typical" else self.reward
+        ways = replace(
+            self._ways(c),
+            walks=lambda asked, goals, free: self._walked(asked, goals, free, reward, whole=False),
+            near=lambda asked: Answers.nothing(np.repeat(asked.x, n, axis=0)),
+            goals_too=False,
+        )
+        part = SeveralAnswers(some, goals, n, ways).run()
+        place = (at[:, None] * n + np.arange(n)).ravel()
+        answers.cells[place], answers.after[place], answers.found[place] = part.cells, part.after, part.found
+        if answers.scores is not None and part.scores is not None:
+            answers.scores[place] = part.scores
 
     def _ways(self, c: Constraints) -> Ways:
         weights = c.weights if c.costs else None
@@ -226,9 +256,18 @@ class NICE(Explainer):
         return choose_typical(asked, parts, n, self.crowd_, lambda a, b: self.heom_.between(a, b, weights))
 
     def _walked(
-        self, asked: Queries, goals: Answers, movable: Bools | None = None, reward: str | None = None
+        self,
+        asked: Queries,
+        goals: Answers,
+        movable: Bools | None = None,
+        reward: str | None = None,
+        *,
+        whole: bool = True,
     ) -> Answers:
-        """As near to each query as one gets on the way to its neighbours; `found` where that is an answer."""
+        """As near to each query as one gets on the way to its neighbours; `found` where that is an answer.
+
+        Neighbours that are not `whole` are no rows of the table: to arrive there is an answer if the model says so.
+        """
         n, at = len(goals.cells) // len(asked), np.flatnonzero(goals.found)
         origin = np.repeat(np.arange(len(asked)), n)[at]
         cells, after, found = goals.cells.copy(), goals.after.copy(), goals.found.copy()
@@ -239,8 +278,8 @@ class NICE(Explainer):
             wanted = asked.wanted[origin]
             walk = Walk(self, asked.constraints, asked.encoder, asked.x[origin], cells[at], wanted, free, reward)
             end = walk.run(asked.scores[origin], asked.now[origin])
-            cells[at], found[at] = end.cells, end.done
-            short = ~end.arrived
+            cells[at], found[at] = end.cells, end.done if whole else end.done & wanted[np.arange(len(at)), end.after]
+            short = ~end.arrived | (not whole)
             after[at[short]], scores[at[short]] = end.after[short], end.scores[short]
             after[~found] = -1
         return Answers(cells, after, found, scores)
