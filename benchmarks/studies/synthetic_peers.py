@@ -46,7 +46,8 @@ def opendp_rows(s: Setting, python: Path, name: str, epsilon: float) -> tuple[np
         (place / "sizes.json").write_text(json.dumps(dict(zip(names, grid.sizes.tolist()))), encoding="utf-8")
         given = [place / "in.csv", place / "sizes.json", rho_of(epsilon, 1e-6), len(codes), place / "out.csv"]
         said = subprocess.run([python, WORKER, name, *map(str, given)], capture_output=True, text=True, check=True)
-        return pd.read_csv(place / "out.csv")[names].to_numpy(dtype=np.int64), json.loads(said.stdout.splitlines()[-1])
+        made = pd.read_csv(place / "out.csv")[names].dropna()  # it makes up a few cells without a value
+        return made.to_numpy(dtype=np.int64), json.loads(said.stdout.splitlines()[-1])
 
 
 class Searched:
