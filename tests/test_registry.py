@@ -157,7 +157,7 @@ def test_new_classes_have_contracts(added):
     assert (Coarse, "check_a_kept_draw_answers_alike") in found
     assert (Pairs, "check_every_row_leaves_once") in found
     assert (Neighbourly, "check_batch_equals_single") in found
-    assert (Hunch, "check_finds_open_data") in found
+    assert (Hunch, "check_finds_the_leak_planted_for_it") in found
 
 
 def test_new_classes_are_in_the_tables_of_the_docs(added):

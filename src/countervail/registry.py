@@ -15,7 +15,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import Guarantee
 
 if TYPE_CHECKING:
-    from countervail.attack import OracleAttack, ReleaseAttack
+    from countervail.attack import OracleAttack, ReleaseAttack, SetAttack
     from countervail.explain import Explainer
     from countervail.protect import ExplanationProtector, TableProtector
 
@@ -62,11 +62,11 @@ def published() -> dict[str, type[ExplanationProtector | TableProtector]]:
     return exported(protect.published, protect.ExplanationProtector, protect.TableProtector)
 
 
-def attacks() -> dict[str, type[ReleaseAttack | OracleAttack]]:
+def attacks() -> dict[str, type[ReleaseAttack | SetAttack | OracleAttack]]:
     """Attacks on releases, and on whatever answers queries."""
     from countervail import attack
 
-    return exported(attack, attack.ReleaseAttack, attack.OracleAttack)
+    return exported(attack, attack.ReleaseAttack, attack.SetAttack, attack.OracleAttack)
 
 
 def exported(module: ModuleType, *bases: type[Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.attack.base import _equal, right_cells
+from countervail.attack.result import right_cells, right_rows
 
 DTYPES = {
     "Int64": pd.array([1, None, 3, None], dtype="Int64"),
@@ -20,9 +20,9 @@ DTYPES = {
 def test_a_missing_value_is_no_guess_and_no_error(dtype):
     truth = pd.DataFrame({"x": DTYPES[dtype], "y": list("pqrs")})
     assert right_cells(truth, truth).tolist() == [[True, True], [False, True], [True, True], [False, True]]
-    assert _equal(truth, truth).all()
+    assert right_rows(truth, truth).all()
     nothing = pd.DataFrame({"x": DTYPES[dtype][[1, 1, 1, 1]], "y": [None] * 4})
-    assert not right_cells(nothing, truth).any() and not _equal(nothing, truth).any()
+    assert not right_cells(nothing, truth).any() and not right_rows(nothing, truth).any()
     guess = truth.assign(x=DTYPES[dtype][[1, 0, 2, 3]])
     assert right_cells(guess, truth)[:, 0].tolist() == [False, False, True, False]
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.attack.base import AttackResult
 from countervail.attack.differential.result import DifferentialResult, Kind
+from countervail.attack.result import AttackResult
 from countervail.core.explanation import Explanations
 from countervail.core.files.release_file import Verdict
 from countervail.core.guarantee import (

@@ -63,3 +63,9 @@ def plain_axis(values: pd.Series, name: str, schema: Schema) -> Axis:
     member = np.zeros((len(values), len(kinds)), dtype=bool)
     member[np.arange(len(values)), codes] = True
     return Values.of(name, kinds, member)
+
+
+def plain_sets(people: pd.DataFrame, names: Sequence[str], schema: Schema) -> Regions:
+    """People's own rows, as if they had been released."""
+    rows = people.reset_index(drop=True)
+    return Regions(tuple(plain_axis(rows[n], n, schema) for n in names), len(rows))

@@ -5,21 +5,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
 from countervail.attack._released import Released
+from countervail.attack.result import AttackResult, rate, right_cells, right_rows
+from countervail.attack.shared.planted import VerbatimOracle, open_explanations
 from countervail.core.arrays import Bools, Ints, distinct_frame_rows
 from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains
+from countervail.core.release import Release
 from countervail.core.rng import generator
-from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_value
+from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
 
-UNSAID: Any = object()  # in a guess: of this column nothing is said
+Criterion = Literal["singling out", "linkability", "inference", "membership", "model"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,54 +56,9 @@ class Scored:
     right: Bools
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class AttackResult:
-    """Success on members, on people who were never in the data, and by guessing blindly.
-
-    `set_sizes` holds, for each thing released, how many people of the register it may speak of. `detail` holds further
-    figures of some attacks.
-    """
-
-    attack: str
-    members: Estimate
-    controls: Estimate
-    baseline: Estimate
-    set_sizes: Ints
-    detail: Mapping[str, Estimate] = field(default_factory=dict)
-
-    @property
-    def excess(self) -> float:
-        """Success beyond what the same attack achieves on people who were never in the data."""
-        free = self.controls.value if self.controls.n else 0.0
-        return (self.members.value - free) / (1 - free) if free < 1 else 0.0
-
-    @property
-    def exposed(self) -> Estimate:
-        """Share of released things that speak of exactly one person."""
-        return clopper_pearson(int((self.set_sizes == 1).sum()), len(self.set_sizes))
-
-    def __str__(self) -> str:
-        return (
-            f"{self.attack}: members {self.members}, controls {self.controls}, blind {self.baseline}; "
-            f"{self.exposed.value:.1%} of what was released speaks of one person"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain JSON data."""
-        return {
-            "attack": self.attack,
-            "members": self.members.to_dict(),
-            "controls": self.controls.to_dict(),
-            "baseline": self.baseline.to_dict(),
-            "excess": plain_value(self.excess),
-            "exposed": self.exposed.to_dict(),
-            "set_sizes": dict(zip(*(v.tolist() for v in np.unique(self.set_sizes, return_counts=True)))),
-            "detail": {name: figure.to_dict() for name, figure in self.detail.items()},
-        }
-
-
 class _Attack(BaseEstimator, ABC):
     name: ClassVar[str]
+    criterion: ClassVar[Criterion]  # what success means, in the words of WP29's opinion 05/2014 and beyond
     n_targets: int | None
     random_state: int
 
@@ -119,6 +78,11 @@ class _Attack(BaseEstimator, ABC):
         picked = generator(self.random_state).permutation(len(table))[: self.n_targets]
         return table.frame.iloc[np.sort(picked)]
 
+    @property
+    def label(self) -> str:
+        """The attack's name in results."""
+        return self.name
+
 
 class ReleaseAttack(_Attack):
     """Works on what was released: explanations or a table. A subclass writes `guess` and `sizes`.
@@ -137,7 +101,7 @@ class ReleaseAttack(_Attack):
         """Attack the people of `table`, and as a control those of `control`, who were never in it."""
         check_people(type(self).__name__, table=table, control=control)
         plans = self.plans(table)
-        outside = release.without_audit()
+        outside = seen_from_outside(type(self).__name__, release)
         register = self.register(table, control)
         inside, strangers = self._drawn(table), self._drawn(control)
         domains = {n: _values(table.frame[n]) for n in sorted({n for p in plans for n in (*p.known, *p.secret)})}
@@ -184,15 +148,14 @@ class ReleaseAttack(_Attack):
         return self._right(pd.DataFrame(tops, dtype=object), truth)
 
     def _right(self, guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
-        return _equal(guesses, truth)[:, None] if self.joint else right_cells(guesses, truth)
+        return right_rows(guesses, truth)[:, None] if self.joint else right_cells(guesses, truth)
 
     def _rate(self, right: list[Bools]) -> Estimate:
         return rate(np.concatenate(right, axis=1))
 
-    @property
-    def label(self) -> str:
-        """The attack's name in results."""
-        return self.name
+    def planted(self, table: Table, control: Table) -> Released:
+        """A release that this attack must find something in: everybody's record as if it were an explanation."""
+        return open_explanations(table)
 
     def secrets(self, table: Table) -> list[str]:
         """What the adversary wants to learn: the features that are no quasi-identifiers."""
@@ -211,8 +174,40 @@ class ReleaseAttack(_Attack):
         """How many people of the register each released thing may speak of."""
 
 
+class SetAttack(_Attack):
+    """Works on all that was released, explanations or a table, as one set. A subclass writes `figures`."""
+
+    def __init__(self, *, n_targets: int | None = 1000, random_state: int = 0) -> None:
+        self.n_targets = n_targets
+        self.random_state = random_state
+
+    def run(self, release: Released, table: Table, control: Table) -> AttackResult:
+        """Look for the people of `table`, and as a control for those of `control`, who were never in it."""
+        check_people(type(self).__name__, table=table, control=control)
+        return self.figures(seen_from_outside(type(self).__name__, release), table, control)
+
+    def planted(self, table: Table, control: Table) -> Released:
+        """A release that this attack must find something in: everybody's record as if it were an explanation."""
+        return open_explanations(table)
+
+    @abstractmethod
+    def figures(self, release: Released, table: Table, control: Table) -> AttackResult:
+        """The attack carried out; of the table only what the attack is scored on may be looked at."""
+
+    def _names(self, release: Released, table: Table, columns: str) -> list[str]:
+        """The features that a release and both tables have: what others may know, or all of them."""
+        if columns not in ("quasi", "features"):
+            raise bad_parameter(type(self).__name__, "columns", "'quasi' or 'features'", columns)
+        wanted = (table.schema.names("quasi") if columns == "quasi" else []) or table.schema.features
+        shown = release.counterfactuals.columns if isinstance(release, Explanations) else release.schema.names()
+        names = [n for n in wanted if n in shown]
+        if not names:
+            raise SchemaError(f"{type(self).__name__} finds no column of the table in what was released.")
+        return names
+
+
 class OracleAttack(_Attack):
-    """Asks an explainer or protector, through what core's protocols allow. A subclass writes `ask`."""
+    """Asks an explainer or protector, through what core's protocols allow. A subclass writes `figures`."""
 
     reruns: ClassVar[bool] = False  # whether it needs a protector whose search can be rerun
 
@@ -221,39 +216,33 @@ class OracleAttack(_Attack):
         self.random_state = random_state
 
     def run(self, oracle: Explains, table: Table, control: Table) -> AttackResult:
-        """Ask the oracle as the people of `control`, then look for the people of `table` in the answers."""
+        """Ask the oracle, which was fitted to `table`; the people of `control` were never in it."""
         check_people(type(self).__name__, table=table, control=control)
-        if not table.schema.names("quasi"):
-            raise SchemaError(f"{type(self).__name__} needs quasi-identifiers. Give columns the role 'quasi'.")
-        queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
-        sizes = self.ask(oracle, queries, table.select("quasi"))
-        alone = clopper_pearson(int((sizes == 1).sum()), len(sizes))
-        nobody = clopper_pearson(0, 0)
-        return AttackResult(self.name, alone, nobody, nobody, sizes)
+        if not callable(getattr(oracle, "explain", None)):
+            must = "a fitted explainer or protector, which answers `explain(rows)`"
+            raise bad_parameter(type(self).__name__, "oracle", must, type(oracle).__name__)
+        return self.figures(oracle, table, control)
+
+    def planted(self, table: Table, control: Table) -> Any:
+        """An oracle that this attack must find something in: it answers with other people's records as they are."""
+        return VerbatimOracle(table)
 
     @abstractmethod
-    def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> Ints:
-        """How many people of the register are left for each person the answers spoke of."""
+    def figures(self, oracle: Any, table: Table, control: Table) -> AttackResult:
+        """The attack carried out; of the table only what the attack is scored on may be looked at."""
+
+    def _left(self, sizes: Ints, detail: Mapping[str, Estimate] | None = None) -> AttackResult:
+        """The result of an attack that leaves so many people for each thing that was answered."""
+        alone, nobody = clopper_pearson(int((sizes == 1).sum()), len(sizes)), clopper_pearson(0, 0)
+        return AttackResult(self.label, alone, nobody, nobody, sizes, detail or {})
 
 
-def rate(right: Bools) -> Estimate:
-    """Share of successes, person x attack; several attacks on one person are one observation."""
-    people, attacks = right.shape
-    if people == 0 or attacks == 0:
-        return clopper_pearson(0, 0)
-    shares = right.mean(axis=1)
-    if attacks == 1 or people < 2 or (shares == shares[0]).all():
-        exact = clopper_pearson(int(np.rint(shares.sum())), people)
-        return Estimate(float(shares.mean()), exact.low, exact.high, people)
-    spread = mean_interval(shares)
-    return Estimate(spread.value, max(spread.low, 0.0), min(spread.high, 1.0), people)
-
-
-def right_cells(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
-    """Person x column: which cells are guessed right; a missing value is no guess."""
-    a, b = (f.reset_index(drop=True).astype(object).where(f.notna().to_numpy(), None) for f in (guesses, truth))
-    right: Bools = np.asarray(a.to_numpy() == b.to_numpy(), dtype=bool) & ~np.asarray(pd.isna(a).to_numpy())
-    return right
+def seen_from_outside(owner: str, release: Any) -> Released:
+    """A release without what only its maker holds."""
+    if not isinstance(release, (Explanations, Release)):
+        must = "Explanations or a Release, such as what explain(...) or protect(...) gives"
+        raise bad_parameter(owner, "release", must, type(release).__name__)
+    return release.without_audit()
 
 
 def _values(column: pd.Series) -> list[Any]:
@@ -264,15 +253,6 @@ def _values(column: pd.Series) -> list[Any]:
 def _most_frequent(column: pd.Series) -> Any:
     counts = column.value_counts()
     return counts.index[0] if len(counts) else None
-
-
-def _equal(guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
-    """Which rows are guessed right in every column of which anything is said; a row of missing values is no guess."""
-    a, b = (f.reset_index(drop=True).astype(object).where(f.notna().to_numpy(), None) for f in (guesses, truth))
-    unsaid = a.map(lambda v: v is UNSAID).to_numpy(dtype=bool)
-    same = (a.values == b.values) | (pd.isna(a).to_numpy() & pd.isna(b).to_numpy()) | unsaid
-    right: Bools = np.asarray(same.all(axis=1)) & ~np.asarray((pd.isna(a).to_numpy() | unsaid).all(axis=1))
-    return right
 
 
 def check_people(owner: str, **people: Any) -> None:

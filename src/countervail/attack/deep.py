@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from countervail.attack._released import Released
-from countervail.attack.base import Knowledge, Scored, rate, right_cells
+from countervail.attack.base import Knowledge, Scored
+from countervail.attack.result import rate, right_cells
 from countervail.attack.shallow import Attacked, Shallow, by_values, possible, single_values
 from countervail.core.arrays import Bools
 from countervail.core.errors import bad_parameter

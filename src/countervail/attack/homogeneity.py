@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.attack._released import Released, quasi_regions, shown_cells, unmoved_cells
-from countervail.attack.base import Knowledge, ReleaseAttack
+from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
 from countervail.core.arrays import Ints
 from countervail.core.table import Table
 
@@ -43,6 +43,7 @@ class Homogeneity(ReleaseAttack):
     """
 
     name: ClassVar[str] = "homogeneity"
+    criterion: ClassVar[Criterion] = "inference"
 
     def secrets(self, table: Table) -> list[str]:
         """The sensitive columns."""

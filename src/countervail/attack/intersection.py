@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import AttackResult, OracleAttack
+from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.result import AttackResult
 from countervail.core.arrays import Bools, Ints
 from countervail.core.cells import cell_text
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains
 from countervail.core.stats import clopper_pearson
@@ -39,6 +40,7 @@ class Intersection(OracleAttack):
     """
 
     name: ClassVar[str] = "intersection"
+    criterion: ClassVar[Criterion] = "singling out"
 
     def __init__(self, *, repeats: int = 5, n_targets: int | None = 50, random_state: int = 0) -> None:
         super().__init__(n_targets=n_targets, random_state=random_state)
@@ -56,6 +58,13 @@ class Intersection(OracleAttack):
         sizes = np.array([int((a & b).sum()) for a, b in pairs], dtype=np.int64)
         alone, nobody = clopper_pearson(int((sizes == 1).sum()), len(sizes)), clopper_pearson(0, 0)
         return AttackResult(f"{self.name} (two fits)", alone, nobody, nobody, sizes)
+
+    def figures(self, oracle: Explains, table: Table, control: Table) -> AttackResult:
+        """Ask as people of `control`; how many of the register are left for each person the answers spoke of."""
+        if not table.schema.names("quasi"):
+            raise SchemaError("Intersection needs quasi-identifiers. Give columns the role 'quasi'.")
+        queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
+        return self._left(self.ask(oracle, queries, table.select("quasi")))
 
     def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> Ints:
         """The people left for each pseudonym seen."""

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import AttackResult, OracleAttack, check_people
+from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.result import AttackResult
+from countervail.attack.shared.planted import CentredOracle
 from countervail.core.arrays import Bools, Floats, Ints
 from countervail.core.cells import cell_text
 from countervail.core.errors import bad_parameter
@@ -53,28 +55,25 @@ class Inversion(OracleAttack):
     """
 
     name: ClassVar[str] = "inversion"
+    criterion: ClassVar[Criterion] = "singling out"
     reruns: ClassVar[bool] = True
 
     def __init__(self, *, runs: int = 0, n_targets: int | None = None, random_state: int = 0) -> None:
         super().__init__(n_targets=n_targets, random_state=random_state)
         self.runs = runs
 
-    def run(self, oracle: Any, table: Table, control: Table) -> AttackResult:
+    def figures(self, oracle: Any, table: Table, control: Table) -> AttackResult:
         """Ask as the people of `control`; `detail` holds the shares left alone and below the nominal k."""
         if not isinstance(oracle, Invertible):
             must = "a protector that offers its search (region_of, accepts, distance)"
             raise bad_parameter("Inversion", "oracle", must, type(oracle).__name__)
-        check_people("Inversion", table=table, control=control)
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
         left = self.left(oracle, queries, table)
-        sizes = left["bisectors"]
-        nobody = clopper_pearson(0, 0)
-        alone = clopper_pearson(int((sizes == 1).sum()), len(sizes))
-        return AttackResult(self.name, alone, nobody, nobody, sizes, self._detail(left, getattr(oracle, "k", 2)))
+        return self._left(left["bisectors"], self._detail(left, getattr(oracle, "k", 2)))
 
-    def ask(self, oracle: Any, queries: pd.DataFrame, register: pd.DataFrame) -> Ints:
-        """Not used alone: inversion needs the table's schema; see :meth:`left`."""
-        raise bad_parameter("Inversion", "register", "given as a table; call run or left", type(register).__name__)
+    def planted(self, table: Table, control: Table) -> Invertible:
+        """An oracle whose regions of three people are drawn around the one whom it speaks of."""
+        return CentredOracle(table)
 
     def left(self, oracle: Invertible, queries: pd.DataFrame, table: Table) -> dict[str, Any]:
         """People left of each explanation: nominally, and after each part in turn; with `runs`, the posterior too."""

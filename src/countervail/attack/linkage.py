@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from countervail.attack._released import Released, quasi_regions, shown_cells, unmoved_cells
-from countervail.attack.base import UNSAID, Knowledge, ReleaseAttack
+from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
+from countervail.attack.result import UNSAID
 from countervail.core.arrays import Ints
 from countervail.core.errors import bad_parameter
 from countervail.core.table import Table
@@ -47,6 +48,7 @@ class Linkage(ReleaseAttack):
     """
 
     name: ClassVar[str] = "linkage"
+    criterion: ClassVar[Criterion] = "singling out"
 
     def __init__(
         self,

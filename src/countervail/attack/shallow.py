@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.attack._released import Released, value_sets
-from countervail.attack.base import Knowledge, Plan, ReleaseAttack, Scored
+from countervail.attack.base import Criterion, Knowledge, Plan, ReleaseAttack, Scored
 from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Regions
@@ -54,6 +54,7 @@ class Shallow(ReleaseAttack):
     """
 
     name: ClassVar[str] = "shallow"
+    criterion: ClassVar[Criterion] = "inference"
     joint: ClassVar[bool] = False
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 
 from countervail import measure
 from countervail.attack import Inversion, Linkage
-from countervail.attack.base import AttackResult
+from countervail.attack.result import AttackResult
 from countervail.core.explanation import Explanation, Explanations
 from countervail.core.protocols import Progress
 from countervail.core.stats import Estimate, mean_interval, plain_json

@@ -9,7 +9,7 @@ import pytest
 from moves_twin import REWARDS, WEIGHTS, Twin, labels, people, permuted, scores
 
 import countervail as cv
-from countervail.attack.base import UNSAID, _equal
+from countervail.attack.result import UNSAID, right_rows
 from countervail.protect.cfk.groups import group_search
 from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.moves import askers, kernels
@@ -256,7 +256,7 @@ def test_linkage_neither_matches_nor_guesses_what_is_the_askers_own():
 def test_a_guess_is_judged_by_what_it_says():
     truth = pd.DataFrame({"a": [1, 1, 1, None], "b": ["x", "x", "x", "x"]}, dtype=object)
     said = pd.DataFrame({"a": [1, UNSAID, 2, UNSAID], "b": [UNSAID, UNSAID, UNSAID, None]}, dtype=object)
-    assert _equal(said, truth).tolist() == [True, False, False, False]
+    assert right_rows(said, truth).tolist() == [True, False, False, False]
 
 
 def test_attacks_leave_k_people_of_sparse_answers(seeds):

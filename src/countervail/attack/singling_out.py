@@ -1,0 +1,200 @@
+"""Singling out: a condition, read off what was released, that exactly one person of the data meets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from countervail.attack._released import Released, plain_axis, value_sets
+from countervail.attack.base import Criterion, SetAttack
+from countervail.attack.result import AttackResult
+from countervail.attack.shared.crowds import coincidence, crowd
+from countervail.core.arrays import Ints, distinct_rows, number_columns, number_rows
+from countervail.core.errors import bad_parameter
+from countervail.core.region import Axis, Range, Regions
+from countervail.core.rng import generator
+from countervail.core.stats import clopper_pearson
+from countervail.core.table import Table
+
+Columns = Literal["quasi", "features"]
+
+
+class SinglingOut(SetAttack):
+    """Turn what was released into conditions, and count those that exactly one person of the data meets.
+
+    Parameters
+    ----------
+    conditions : {"multivariate", "univariate"}
+        All that a released thing says, together; or one value that was released once, or lies at an end of a column.
+    columns : {"quasi", "features"}
+        Conditions on what others may know (all features where no quasi-identifier is declared), or on every feature.
+    n_targets : int, optional
+        How many conditions are tried.
+    random_state : int
+        Which ones.
+
+    Notes
+    -----
+    *Threat model*: someone with the release and nothing else, who wants to point at one person ("the only one in the
+    data who ..."). Values that are an asker's own are no part of a condition. Controls: the same conditions among as
+    many people who were never in the data; where they are fewer, their figure is brought to the size of the data
+    (`shared.crowds`). Blind: conditions of values drawn column by column from what strangers have.
+    Conditions on `features` can single people out of k-anonymous tables whose other columns are published as they are.
+
+    References
+    ----------
+    Article 29 Working Party: Opinion 05/2014 on anonymisation techniques; Cohen, Nissim: Towards formalizing the GDPR's
+    notion of singling out (2020); Giomi et al.: A unified framework for quantifying privacy risk in synthetic data
+    (2023).
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> table, lisa = cv.load("toy_credit"), cv.data.toy_credit_query()
+    >>> plain = cv.NICE().fit(table, cv.data.toy_credit_model).explain(lisa)
+    >>> cv.attack.SinglingOut().run(plain, table, control=table).members.value  # the one condition fits Fiona alone
+    1.0
+    """
+
+    name: ClassVar[str] = "singling-out"
+    criterion: ClassVar[Criterion] = "singling out"
+
+    def __init__(
+        self,
+        conditions: Literal["multivariate", "univariate"] = "multivariate",
+        *,
+        columns: Columns = "quasi",
+        n_targets: int | None = 1000,
+        random_state: int = 0,
+    ) -> None:
+        super().__init__(n_targets=n_targets, random_state=random_state)
+        self.conditions = conditions
+        self.columns = columns
+
+    @property
+    def label(self) -> str:
+        """The attack's name in results."""
+        return f"{self.name} ({self.conditions})"
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(), cls("univariate")]
+
+    def figures(self, release: Released, table: Table, control: Table) -> AttackResult:
+        """How many conditions one person meets: of the data, of strangers, and of the data by blind conditions."""
+        if self.conditions not in ("multivariate", "univariate"):
+            raise bad_parameter("SinglingOut", "conditions", "'multivariate' or 'univariate'", self.conditions)
+        names = self._names(release, table, self.columns)
+        asked = self.predicates(release, names)
+        strangers = crowd(control, len(table), self.random_state)
+        inside, outside = count_people(asked, table.frame), count_people(asked, strangers)
+        blind = count_people(self._blind(asked, control), table.frame)
+        return AttackResult(
+            self.label,
+            clopper_pearson(int((inside == 1).sum()), len(inside)),
+            coincidence(inside, outside, len(table), len(strangers)),
+            clopper_pearson(int((blind == 1).sum()), len(blind)),
+            inside,
+            {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside))},
+        )
+
+    def predicates(self, release: Released, names: Sequence[str]) -> Regions:
+        """The conditions, each of them once; columns that a condition does not speak of are free."""
+        sets = _only(value_sets(release), names)
+        if not len(sets) or not sets.axes:
+            return Regions((), 0)
+        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
+        cells = np.column_stack([_cell_codes(a) for a in sets.axes])
+        cells[free] = -1
+        if self.conditions == "multivariate":
+            first = np.sort(distinct_rows(cells)[0])
+            picked = self._some(first[(cells[first] >= 0).any(axis=1)])
+            chosen: Regions = sets[picked]
+            return replace(chosen, free=free[picked] if free.any() else None)
+        return self._univariate(sets, cells)
+
+    def _univariate(self, sets: Regions, cells: Ints) -> Regions:
+        at: list[tuple[int, int, int]] = []  # thing, column, and which end is open
+        for j, axis in enumerate(sets.axes):
+            said = np.flatnonzero(cells[:, j] >= 0)
+            if not len(said):
+                continue
+            codes = cells[said, j]
+            at += [(int(i), j, 0) for i in said[np.bincount(codes)[codes] == 1]]
+            if isinstance(axis, Range) and not np.isnan(axis.low[said]).all():
+                at.append((int(said[np.nanargmin(axis.high[said])]), j, -1))
+                at.append((int(said[np.nanargmax(axis.low[said])]), j, 1))
+        if not at:
+            return Regions((), 0)
+        picked = np.array(at)[self._some(np.arange(len(at)))]
+        chosen: Regions = sets[picked[:, 0]]
+        axes: list[Axis] = []
+        for j, axis in enumerate(chosen.axes):
+            if isinstance(axis, Range):
+                below, above = ((picked[:, 1] == j) & (picked[:, 2] == end) for end in (-1, 1))
+                axis = replace(axis, low=np.where(below, -np.inf, axis.low), high=np.where(above, np.inf, axis.high))
+            axes.append(axis)
+        return replace(chosen, axes=tuple(axes), free=picked[:, 1, None] != np.arange(len(axes))[None, :])
+
+    def _some(self, things: Ints) -> Ints:
+        if self.n_targets is not None and self.n_targets < 1:
+            raise bad_parameter("SinglingOut", "n_targets", "None or a whole number of at least 1", self.n_targets)
+        order = generator(self.random_state).permutation(len(things))
+        return things[np.sort(order[: self.n_targets])]
+
+    def _blind(self, asked: Regions, control: Table) -> Regions:
+        """Conditions on as many columns, of values that strangers have, drawn column by column."""
+        rng = generator(self.random_state)
+        rows = [rng.integers(len(control), size=len(asked)) for _ in asked.axes]
+        drawn = [control.frame[a.name].iloc[r].reset_index(drop=True) for a, r in zip(asked.axes, rows)]
+        axes = [plain_axis(values, a.name, control.schema) for a, values in zip(asked.axes, drawn)]
+        return Regions(tuple(axes), len(asked), asked.free)
+
+
+def count_people(asked: Regions, people: pd.DataFrame) -> Ints:
+    """How many people meet each condition; plain values on all columns are looked up, others gone through."""
+    if not len(asked):
+        return np.zeros(0, dtype=np.int64)
+    if (asked.free is not None and asked.free.any()) or not all(map(_is_plain, asked.axes)):
+        return asked.count(people[asked.names])
+    cells = asked.to_frame()
+    both = {n: pd.concat([_comparable(people[n]), _comparable(cells[n])], ignore_index=True) for n in asked.names}
+    keys = number_rows(number_columns(pd.DataFrame(both), asked.names))
+    counted = np.bincount(keys[: len(people)], minlength=int(keys.max()) + 1)
+    found: Ints = counted[keys[len(people) :]].astype(np.int64)
+    return found
+
+
+def _comparable(values: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        return pd.Series(values.to_numpy(dtype=float, na_value=np.nan))
+    plain = values.astype(object)
+    return plain.where(plain.notna(), None)
+
+
+def _is_plain(axis: Axis) -> bool:
+    if isinstance(axis, Range):
+        return axis.holes is None and bool((axis.low == axis.high).all())
+    return bool((axis.member.sum(axis=1) == 1).all())
+
+
+def _cell_codes(axis: Axis) -> Ints:
+    """A number for each cell, equal where cells are."""
+    if isinstance(axis, Range):
+        holes = np.zeros(len(axis.low)) if axis.holes is None else axis.holes.astype(float)
+        rows: Any = np.column_stack([axis.low, axis.high, holes])
+    else:
+        rows = axis.bits
+    return distinct_rows(rows)[1]
+
+
+def _only(sets: Regions, names: Sequence[str]) -> Regions:
+    """The regions over some of their columns."""
+    kept = [j for j, a in enumerate(sets.axes) if a.name in names]
+    free = None if sets.free is None else sets.free[:, kept]
+    return Regions(tuple(sets.axes[j] for j in kept), len(sets), free)
