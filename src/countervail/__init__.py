@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from countervail.core.words.phrases import Phrases as Phrases
     from countervail.data.load import load as load
     from countervail.explain import NICE as NICE
+    from countervail.explain.foreign import read_explanations as read_explanations
     from countervail.ledger import Ledger as Ledger
     from countervail.protect import CFK as CFK
     from countervail.protect import DPTable as DPTable
@@ -83,6 +84,7 @@ _LATER = {
     "measure": "countervail.measure",
     "model": "countervail.model",
     "published": "countervail.protect.published",
+    "read_explanations": "countervail.explain.foreign",
     "study": "countervail.study",
     "train_private_logistic": "countervail.protect",
 }
@@ -141,6 +143,7 @@ __all__ = [
     "measure",
     "model",
     "published",
+    "read_explanations",
     "study",
     "train_private_logistic",
 ]

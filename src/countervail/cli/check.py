@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import typer
 
 from countervail.cli.anonymize import Closeness, Diversity
 from countervail.cli.shared.common import AsJson, Person, SchemaFile, only_sensitive, say, say_json, table
-from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError, bad_parameter
+from countervail.cli.shared.foreign import Asked, ForeignFile, OneHot, Query
+from countervail.core.errors import ParameterError, SchemaError, bad_parameter
 from countervail.core.files.release_file import PublishedFile, Verdict, examine
 from countervail.core.files.schema_file import read_schema
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
@@ -43,6 +44,9 @@ def check(
     against: Annotated[
         Path | None, typer.Option(help="The people whom explanations must not give away, as a file of rows.")
     ] = None,
+    asked: Asked = None,
+    query: Query = None,
+    one_hot: OneHot = False,
     person: Person = None,
     rows_are_people: Annotated[
         bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
@@ -58,11 +62,14 @@ def check(
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
 
     Answers: `countervail check answers.json --against people.csv --schema people.toml --k 10`
+
+    Answers of other tools: their JSON (DiCE, Alibi), or a table of counterfactuals; `--asked` where the file lacks
+    the rows that were explained.
     """
     if against is not None or release.suffix == ".json":
         if l is not None or t is not None:
             raise ParameterError("--l and --t are for tables: in explanations only people are counted (--k).")
-        _check_answers(release, against, schema, k, as_json)
+        _check_answers(release, against, schema, k, as_json, ForeignFile(asked, query, one_hot))
     known = read_schema(schema)
     published = PublishedFile.read(release, known)
     if set(_ANSWERS) <= set(published.undeclared):
@@ -92,17 +99,19 @@ def check(
     raise typer.Exit(0 if holds else 1)
 
 
-def _check_answers(path: Path, against: Path | None, schema: Path, k: int, as_json: bool) -> NoReturn:
+def _check_answers(
+    path: Path, against: Path | None, schema: Path, k: int, as_json: bool, foreign: ForeignFile
+) -> NoReturn:
     """How many people fit what each answer says of somebody else; the asker's own values fit everybody."""
-    from countervail.core.explanation import Explanations
-
     if against is None:
         raise ParameterError("Explanations are checked against people: give --against, the rows that they came from.")
-    if path.suffix != ".json":
-        raise ParameterError("--against is for explanations, as `countervail explain -o answers.json` writes them.")
-    if not path.is_file():
-        raise DataNotFoundError(f"No file of explanations at '{path}'.")
-    answers, table = Explanations.from_json(path.read_text(encoding="utf-8")), Table.read(against, schema)
+    if path.suffix not in (".json", ".jsonl") and foreign.asked is None:
+        raise ParameterError(
+            "--against is for explanations, as `countervail explain -o answers.json` writes them. For a table of "
+            "counterfactuals, give --asked, the rows that were explained."
+        )
+    table = Table.read(against, schema)
+    answers = foreign.read(path, table)
     if not table.schema.names("quasi"):
         raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
     known = table.schema.names("quasi")  # whatever the file says of itself
@@ -111,14 +120,17 @@ def _check_answers(path: Path, against: Path | None, schema: Path, k: int, as_js
     least, short = int(counts.min(initial=len(table))), int((counts < k).sum())
     holds = not short
     if as_json:
-        told = {"holds": holds, "answers": len(counts), "people": len(table), "k": k}
-        say_json({**told, "least": least if len(counts) else None, "failing": short, "promise": str(answers.guarantee)})
+        told: dict[str, Any] = {"holds": holds, "answers": len(counts), "people": len(table), "k": k}
+        told |= {"least": least if len(counts) else None, "failing": short, "promise": str(answers.guarantee)}
+        say_json({**told, "caveats": list(answers.caveats)})
         raise typer.Exit(0 if holds else 1)
     say(f"{len(counts):,} answers about {len(table):,} people; promised: {answers.guarantee}")
     if len(counts):
         say(f"What an answer says of somebody else fits at least {least:,} of them.")
     if short:
         say(f"{short:,} answers fit fewer than {k} people.")
+    for caveat in answers.caveats:
+        say(f"Note: {caveat}")
     say("The explanations keep what was asked." if holds else "The explanations do NOT keep what was asked.")
     say(
         "This counts who fits the quasi-identifiers, as someone with a register would. Whoever knows the code, or asks "
