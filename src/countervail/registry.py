@@ -30,6 +30,7 @@ FACTS: dict[str, Any] = {
     "takes_missing": False,  # explains numbers that are missing, where the model takes them
     "rows_are": "rows",  # tables: what a released row is called
     "extra": None,  # the optional dependency without which it does not run
+    "pays_above": 0.0,  # the epsilon of an answer up to which it carries nothing of the records: recommended to nobody
     "variants": ({},),  # settings that promise something else, for the tables of the docs
 }
 

@@ -37,7 +37,7 @@ def of_mean(mean, *, share):
 
 FOUND = {
     ("nice", None): (1.0, 0.1, 0.1),
-    ("private-neighbours", 1.0): (0.95, 0.4, 0.5),
+    ("private-histograms", 1.0): (0.95, 0.4, 0.5),
     ("dp-table", 1.0): (0.99, 0.8, 0.6),
     ("noisy-counterfactual", 1.0): (0.5, 0.2, 0.2),
     ("published-inline", 1.0): (1.0, 0.2, 0.2),
@@ -48,7 +48,7 @@ def test_each_priority_takes_its_own_best():
     study = made(FOUND)
     best = {p: recommend(study, p).best.mechanism for p in PRIORITIES}
     # Noisy counterfactuals lie nearest, but half of them change nothing.
-    expected = {"correctness": "dp-table", "proximity": "private-neighbours", "plausibility": "private-neighbours"}
+    expected = {"correctness": "dp-table", "proximity": "private-histograms", "plausibility": "private-histograms"}
     assert best == {**expected, "privacy": "dp-table"}
 
 
@@ -66,9 +66,9 @@ def test_without_a_guarantee_nothing_is_recommended_unless_asked():
 
 
 def test_what_cannot_be_told_apart_is_decided_by_what_it_costs():
-    level = made({("private-neighbours", 1.0): (0.95, 0.400, 0.5), ("dp-table", 1.0): (0.95, 0.401, 0.5)})
+    level = made({("noisy-counterfactual", 1.0): (0.95, 0.400, 0.5), ("dp-table", 1.0): (0.95, 0.401, 0.5)})
     chosen = recommend(level, "proximity", answers=100)
-    assert chosen.best.mechanism == "dp-table" and chosen.as_good == ("private-neighbours (epsilon 1, 20 neighbours)",)
+    assert chosen.best.mechanism == "dp-table" and chosen.as_good == ("noisy-counterfactual (epsilon 1)",)
     assert "costs the least of those" in chosen.sentence
     assert [total_epsilon(r, 100) for r in chosen.ranked] == [100.0, 1.0]
 
@@ -80,8 +80,19 @@ def test_without_a_bound_the_total_is_infinite():
 
 
 def test_when_nothing_is_correct_often_enough_the_nearest_still_wins():
-    study = made({("private-neighbours", 1.0): (0.3, 0.4, 0.5), ("dp-table", 1.0): (0.4, 0.8, 0.6)})
-    assert recommend(study, "proximity").best.mechanism == "private-neighbours"
+    study = made({("private-histograms", 1.0): (0.3, 0.4, 0.5), ("dp-table", 1.0): (0.4, 0.8, 0.6)})
+    assert recommend(study, "proximity").best.mechanism == "private-histograms"
+
+
+@pytest.mark.parametrize("priority", PRIORITIES)
+def test_neighbours_are_recommended_to_nobody_up_to_epsilon_ten(priority):
+    found = {("private-neighbours", e): (1.0, 0.1, 0.1) for e in (1.0, 10.0)}
+    with pytest.raises(RefusedError, match="a pool without any record"):
+        recommend(made(found, (1.0, 10.0)), priority, answers=1)
+    chosen = recommend(made({**found, ("dp-table", 10.0): (0.9, 0.8, 0.8)}, (1.0, 10.0)), priority, answers=1)
+    assert chosen.best.mechanism == "dp-table" and len(chosen.ranked) == 3 and chosen.as_good == ()
+    assert "carry nothing: private-neighbours." in chosen.sentence
+    assert recommend(made({("private-neighbours", 20.0): (1.0, 0.1, 0.1)}, (20.0,)), priority).best
 
 
 @pytest.mark.parametrize(

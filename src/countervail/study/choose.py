@@ -62,7 +62,8 @@ def recommend(
     priority : {"correctness", "proximity", "plausibility", "privacy"}
         What counts most. Near answers are worth nothing when they do not change the decision, so proximity and
         plausibility are compared among mechanisms that do it often enough, if there are any. Of those that the
-        intervals cannot tell apart, the one that costs the least epsilon is taken.
+        intervals cannot tell apart, the one that costs the least epsilon is taken. What was measured to carry nothing
+        of the records at an epsilon (`pays_above`: private-neighbours up to 10) is shown, and never taken.
     answers : int
         How many answers will be given: what is drawn once costs its epsilon once, the others cost it every time.
     allow_no_guarantee : bool
@@ -85,10 +86,17 @@ def recommend(
             "(allow_no_guarantee=True, --allow-no-guarantee)."
         )
     ranked = sorted(able, key=lambda r: _order(r, priority, answers, floor))
-    level = [r for r in ranked if _level(r, ranked[0], priority, floor)]
+    worth = [r for r in ranked if mechanisms()[r.mechanism].pays(r.epsilon)]
+    if not worth:
+        raise RefusedError(
+            f"The study holds nothing that pays: at these epsilons the answers of {title(ranked[0])} are those of a "
+            f"pool without any record. Compare private-synthetic, which spends its epsilon once."
+        )
+    level = [r for r in worth if _level(r, worth[0], priority, floor)]
     best = min(level, key=lambda r: (total_epsilon(r, answers), ranked.index(r)))
     as_good = tuple(title(r) for r in level if r is not best)
-    text = _sentence(best, priority, plain, as_good, answers)
+    left = tuple(dict.fromkeys(r.mechanism for r in ranked if r not in worth))
+    text = _sentence(best, priority, plain, as_good, answers, left)
     return Recommendation(priority, best, tuple(ranked), as_good, plain, answers, text)
 
 
@@ -128,7 +136,9 @@ def title(row: Row) -> str:
     return row.mechanism if row.epsilon is None else f"{row.mechanism} (epsilon {row.epsilon:g}{near})"
 
 
-def _sentence(best: Row, priority: str, plain: Row | None, as_good: Sequence[str], answers: int) -> str:
+def _sentence(
+    best: Row, priority: str, plain: Row | None, as_good: Sequence[str], answers: int, left: Sequence[str]
+) -> str:
     f = best.figures
     total = total_epsilon(best, answers)
     parts = [
@@ -148,6 +158,8 @@ def _sentence(best: Row, priority: str, plain: Row | None, as_good: Sequence[str
         parts.append(f"Measured from outside, its epsilon of {best.epsilon:g} is at least {max(best.audited, 0):.2f}.")
     if as_good:
         parts.append(f"It costs the least of those that the measurement cannot tell apart: {', '.join(as_good)}.")
+    if left:
+        parts.append(f"Not recommended at such epsilons, where its answers carry nothing: {', '.join(left)}.")
     parts.append(f"Measured on {best.people:,} people and {best.answers:,} answers, with 95% intervals.")
     return " ".join(parts)
 

@@ -47,6 +47,10 @@ class Mechanism:
         """Whether noise is drawn for every answer."""
         return bool(registry.fact(self.kind, "draws_noise")) and not registry.fact(self.kind, "keeps_draw")
 
+    def pays(self, epsilon: float | None) -> bool:
+        """Whether answers at this epsilon carry anything of the records, as far as has been measured."""
+        return epsilon is None or epsilon > float(registry.fact(self.kind, "pays_above"))
+
     @property
     def proven(self) -> bool:
         """Whether it promises anything."""
