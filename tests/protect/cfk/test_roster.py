@@ -276,7 +276,11 @@ def test_without_identifiers_there_is_no_second_fit():
 
 
 @pytest.mark.parametrize(
-    ("ids", "message"), [([None] + [f"p{i}" for i in range(1, 40)], "complete"), (["p"] * 40, "tell all rows apart")]
+    ("ids", "message"),
+    [
+        ([None] + [f"p{i}" for i in range(1, 40)], "complete"),
+        (["p0", *(f"p{i}" for i in range(39))], "tell all rows apart"),
+    ],
 )
 def test_identifiers_must_be_complete_and_tell_rows_apart(ids, message):
     made, kept = fit(people(0).assign(id=ids))
