@@ -68,14 +68,68 @@ def _pair(ncp: float, pureness: float) -> str:
     return f"{ncp:.1f} / {pureness:.0f}"
 
 
+def centres() -> str:
+    """Microaggregation beside its published losses, and beside Mondrian."""
+    found = read("microaggregation.json")
+    lines = [
+        f"`benchmarks/studies/microaggregation.py`, k={found['k']}: SSE / SST and NCP in percent, median error of counts over two",
+        "columns, CPU seconds of `fit`. MDAV's published losses are reproduced:",
+        f"{_reproduced(found['reference'])}.",
+        "",
+        "| | rows | method | SSE / SST | NCP | query error | seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, rows in found["sets"].items():
+        for method in ("mdav", "v-mdav", "mondrian"):
+            r = rows[method]
+            lines.append(
+                f"| {name} ({len(rows['columns'])} numbers) | {rows['n']:,} | {method} | {r['sse_percent']:.2f} "
+                f"| {r['ncp_percent']:.2f} | {r['query_error_median']:.3f} | {r['fit_cpu_seconds']:.2f} |"
+            )
+    return "\n".join(lines)
+
+
+def _reproduced(reference: Any) -> str:
+    parts = []
+    for name, rows in reference.items():
+        pairs = [f"{r['mdav']:.2f} (*{r['mdav_reported']:.2f}*) at k={k}" for k, r in rows["loss_percent"].items()]
+        parts.append(f"{name.capitalize()} {', '.join(pairs)}")
+    return "; ".join(parts)
+
+
+def population() -> str:
+    """Estimates of population uniques beside the truth."""
+    found = read("population_risk.json")["sets"]
+    lines = [
+        "Samples of populations that are known (`benchmarks/studies/population_risk.py`): means over the draws.",
+        "",
+        "| population | sampled | uniques, true | Pitman | Zayatz | SNB | rule | chance to find, true | estimated | *Franconi* |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, rows in found.items():
+        for fraction, r in rows["fractions"].items():
+            numbers = [_mean(r[w], ",.0f") for w in ("pitman", "zayatz", "snb", "rule")]
+            chances = [_mean(r[w], ".3f") for w in ("journalist_true", "journalist", "journalist_franconi")]
+            cells = [f"{name} ({rows['n']:,})", f"{float(fraction):.0%}", f"{rows['uniques']:,}", *numbers, *chances]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _mean(found: Any, form: str) -> str:
+    return "-" if found["mean"] is None else format(found["mean"], form)
+
+
+TABLES = {"options": options, "explanations": explanations, "centres": centres, "population": population}
+
+
 def main() -> None:
     """Put each table between its marks."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     page = PAGE.read_text(encoding="utf-8")
-    for name, text in (("options", options()), ("explanations", explanations())):
+    for name, text in TABLES.items():
         before, _, rest = page.partition(f"<!-- table:{name} -->\n")
         _, _, after = rest.partition(f"<!-- end:{name} -->")
-        page = f"{before}<!-- table:{name} -->\n{text}\n<!-- end:{name} -->{after}"
+        page = f"{before}<!-- table:{name} -->\n{text()}\n<!-- end:{name} -->{after}"
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countervail.cli.shared.common import AsJson, Data, Person, SchemaFile, progress, say, say_json, table
+from countervail.core.errors import ParameterError
 from countervail.core.table import Table
+
+if TYPE_CHECKING:
+    from countervail.measure import KMap, Uniques
 
 
 def risk(
@@ -15,19 +20,29 @@ def risk(
     schema: SchemaFile,
     k: Annotated[int, typer.Option(help="A class below this size counts as small.", min=1)] = 10,
     person: Person = None,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N or FILE",
+            help="Whom the people are a random sample of: how many there are, or a table of all of them.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """How identifiable people are by their quasi-identifiers: shares and column combinations, never a row.
 
     Example: `countervail risk people.csv --schema people.toml --k 10`
+
+    In a population: `countervail risk people.csv --schema people.toml --population 250000`
     """
     from countervail import measure
 
     people = Table.read(data, schema)
+    among = None if population is None else _among(people, population, schema, k, person)
     with progress("Looking at column combinations", quiet=as_json) as tick:
         found = measure.risk(people, k=k, person=person, progress=tick)
     if as_json:
-        say_json(found.to_dict())
+        say_json(found.to_dict() if among is None else {**found.to_dict(), "population": among.to_dict()})
         return
     several = f" in {found.rows:,} rows" if found.rows != found.people else ""
     say(f"{found.people:,} people{several}, quasi-identifiers: {', '.join(found.quasi)}")
@@ -39,3 +54,50 @@ def risk(
         say("\nWhat gives most away, by combinations of up to three columns:")
         rows = [[" + ".join(o.columns), f"{o.unique:.1%}", f"{o.below_k:.1%}"] for o in found.offenders]
         table(["columns", "unique", f"in classes below {found.k}"], rows)
+    if among is not None:
+        say("")
+        for line in _told(among):
+            say(line)
+
+
+def _among(people: Table, population: str, schema: Path, k: int, person: str | None) -> Uniques | KMap:
+    """The people in their population: estimated from its size, or counted in a table of it."""
+    from countervail import measure
+
+    number = population.replace(",", "").replace("_", "")
+    if not number.isdigit():
+        if not Path(population).is_file():
+            raise ParameterError(
+                "--population must be a number of people, or a file of them with the schema's columns."
+            )
+        return measure.k_map(people, Table.read(Path(population), schema), k=k, person=person)
+    return measure.population_uniques(people, int(number), person=person)
+
+
+def _told(among: Uniques | KMap) -> list[str]:
+    """What is to be said of the population."""
+    found = (
+        f"Chance of finding a person in the population: {among.journalist:.1%} on average, {among.highest:.1%} at most"
+    )
+    from countervail.measure import KMap
+
+    if isinstance(among, KMap):
+        told = [
+            f"In the population of {among.size:,}: each combination fits at least {among.least:,} people (k-map).",
+            f"{among.unique:.1%} of the people are unique there, {among.below_k:.1%} among fewer than {among.k}.",
+            f"{found} (counted).",
+        ]
+        if among.absent:
+            told.append(
+                f"{among.absent:,} people's combinations are not in the population: it does not hold the table."
+            )
+        return told
+    models = [("Pitman", among.pitman), ("Zayatz", among.zayatz), ("SNB", among.snb)]
+    numbers = ", ".join(f"{name} {'does not fit' if v is None else f'{v:,.0f}'}" for name, v in models)
+    return [
+        f"In a population of {among.size:,} ({among.fraction:.2%} of which are here): about {among.estimate:,.0f} "
+        f"people ({among.share:.1%}) are unique, by the model of {among.chosen}, which Dankar et al. advise here.",
+        f"Models: {numbers}.",
+        f"{found} (estimated); {among.expected:,.0f} of the {among.people:,} would be found.",
+        "Estimates hold for a simple random sample of the population.",
+    ]

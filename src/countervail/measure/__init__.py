@@ -5,6 +5,10 @@ from countervail.measure.either import discernibility as discernibility
 from countervail.measure.either import ncp as ncp
 from countervail.measure.fairness import Fairness as Fairness
 from countervail.measure.fairness import fairness as fairness
+from countervail.measure.population import KMap as KMap
+from countervail.measure.population import Uniques as Uniques
+from countervail.measure.population import k_map as k_map
+from countervail.measure.population import population_uniques as population_uniques
 from countervail.measure.private import AnswerFigures as AnswerFigures
 from countervail.measure.private import PrivateQuality as PrivateQuality
 from countervail.measure.private import answer_figures as answer_figures
