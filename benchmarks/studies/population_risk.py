@@ -2,7 +2,7 @@
 
 The whole set is taken for the population. Simple random samples of 1 to 50% are drawn, each several times; for each the
 numbers of population uniques by Pitman, Zayatz and SNB, the one of Dankar et al.'s rule, and the mean chance of finding
-a person of the sample (by Pitman's formula, and by Benedetti and Franconi's, which sdcMicro's individual risk takes) are
+a person of the sample (by Pitman's formula, and by Benedetti and Franconi's, as sdcMicro's individual risk) are
 compared with what is counted in the population.
 """
 

@@ -72,8 +72,8 @@ def centres() -> str:
     """Microaggregation beside its published losses, and beside Mondrian."""
     found = read("microaggregation.json")
     lines = [
-        f"`benchmarks/studies/microaggregation.py`, k={found['k']}: SSE / SST and NCP in percent, median error of counts",
-        "over two columns, CPU seconds of `fit`. MDAV's published losses are reproduced:",
+        f"`benchmarks/studies/microaggregation.py`, k={found['k']}: SSE / SST and NCP in percent, error of counts",
+        "over two columns (median), CPU seconds of `fit`. MDAV's published losses are reproduced:",
         f"{_reproduced(found['reference'])}.",
         "",
         "| | rows | method | SSE / SST | NCP | query error | seconds |",
