@@ -39,8 +39,8 @@ class PrivateSetting(Setting):
     def __init__(self, base: Setting, queries: int) -> None:
         self.name, self.missing, self.train, self.test = base.name, base.missing, base.train, base.test
         self.model = Timed(cv.train_private_logistic(self.train, 1.0, missing=self.missing))
-        refused = self.test.take(self.model.predict(self.test.features) != self.train.schema.favourable[0])
-        self.rows = refused.features.iloc[:queries].reset_index(drop=True)
+        refused = self.model.predict(self.test.features) != self.train.schema.favourable[0]
+        self.rows = self.test.features[refused].iloc[:queries].reset_index(drop=True)  # perhaps nobody
 
     def fitted(self, made: Any) -> tuple[Any, float]:
         """A fitted explainer, and the CPU seconds it took."""

@@ -193,6 +193,7 @@ def test_labels_that_are_missing_count_as_the_first_and_nobody_is_told(monkeypat
     ("bad", "words"),
     [
         ({"epsilon": 0}, "'epsilon' parameter of train_private_logistic"),
+        ({"epsilon": 1e-6, "delta": 1e-300}, "large enough for a delta"),
         ({"delta": 1}, "'delta' parameter"),
         ({"adjacency": "both"}, "'adjacency' parameter"),
         ({"steps": 0}, "'steps' parameter"),

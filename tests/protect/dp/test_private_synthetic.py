@@ -197,6 +197,7 @@ def test_label_only_models_are_served():
     [
         ({"epsilon": 0}, "'epsilon' parameter of PrivateSynthetic"),
         ({"epsilon": float("inf")}, "'epsilon' parameter"),
+        ({"epsilon": 1e-6, "delta": 1e-300}, "large enough for a delta"),
         ({"delta": 1.0}, "'delta' parameter"),
         ({"delta": -1e-9}, "'delta' parameter"),
         ({"delta": "small"}, "'delta' parameter"),

@@ -387,8 +387,8 @@ class DifferentialPrivacy(Guarantee):
         odds = math.ceil(100 * math.exp(self.total)) / 100
         but = f" (but for a chance of {self._failing:g})" if self._failing else ""
         return (
-            f"For one person: whoever accuses 1 of 100 others wrongly of being in the table finds at most {caught:g} "
-            f"of 100 who are, and his odds about her change at most {odds:g} times{but}."
+            f"For one person with one record: whoever accuses 1 of 100 others wrongly of being in the table finds at "
+            f"most {caught:g} of 100 who are, and his odds about her change at most {odds:g} times{but}."
         )
 
     @property

@@ -25,7 +25,7 @@ from countervail.model.private import PrivateLogistic
 from countervail.protect.dp.base import DECLARED, check_epsilon
 from countervail.protect.dp.budgeted import cost_of, spelling
 from countervail.protect.dp.grid import Axis, Grid
-from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, rho_of
+from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, check_budget, rho_of
 
 PAGE = "docs/decisions/dp-logistic.md"
 NAME = "private-logistic"
@@ -90,6 +90,7 @@ def train_private_logistic(
     check_epsilon(epsilon, owner)
     if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
         raise bad_parameter(owner, "delta", "at least 0 and below 1", delta, "Try delta=1e-6.")
+    check_budget(epsilon, delta, owner)
     if adjacency not in L1:
         raise bad_parameter(owner, "adjacency", f"one of {list(L1)}", adjacency)
     check_count(owner, "steps", steps)

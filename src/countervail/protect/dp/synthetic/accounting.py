@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from countervail.core.arrays import Ints
+from countervail.core.errors import bad_parameter
 from countervail.core.guarantee.composition import zcdp_rho
 from countervail.core.rng import RandomState, generator
 
@@ -32,6 +33,13 @@ def rho_of(epsilon: float, delta: float) -> float:
     0.02436
     """
     return zcdp_rho(epsilon, delta) * _SAFE
+
+
+def check_budget(epsilon: float, delta: float, owner: str) -> None:
+    """An epsilon and a delta that some rho pays for."""
+    if delta and not rho_of(float(epsilon), float(delta)) > 0:
+        must = f"large enough for a delta of {delta:g}"
+        raise bad_parameter(owner, "epsilon", must, epsilon, "No noise that is counted in rho keeps so little.")
 
 
 class NoiseBudget:

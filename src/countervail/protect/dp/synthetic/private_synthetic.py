@@ -32,7 +32,7 @@ from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
 from countervail.protect.dp.grid import Axis, Grid
 from countervail.protect.dp.public import Public, public_target
-from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, rho_of
+from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, check_budget, rho_of
 from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts
 from countervail.protect.dp.synthetic.rows import public_rows, synthetic_rows
 from countervail.protect.saved import Savable
@@ -248,6 +248,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         number = isinstance(self.delta, (int, float, np.integer, np.floating)) and not isinstance(self.delta, bool)
         if not number or not 0 <= self.delta < 1:
             raise bad_parameter(self._owner, "delta", "at least 0 and below 1", self.delta, "Try delta=1e-6.")
+        check_budget(self.epsilon, self.delta, self._owner)
         if self.adjacency not in L1:
             raise bad_parameter(self._owner, "adjacency", f"one of {list(L1)}", self.adjacency)
         if self.reward not in _REWARDS:
