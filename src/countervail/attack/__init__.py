@@ -1,5 +1,8 @@
 """Attacks. The export line is the registration: a class named here is in the CLI, docs and contract tests."""
 
+from countervail.attack.asking.averaging import Averaging as Averaging
+from countervail.attack.asking.extraction import Extraction as Extraction
+from countervail.attack.asking.recourse_membership import RecourseMembership as RecourseMembership
 from countervail.attack.attribute_inference import AttributeInference as AttributeInference
 from countervail.attack.base import Knowledge as Knowledge
 from countervail.attack.base import OracleAttack as OracleAttack

@@ -38,6 +38,19 @@ class Explains(Protocol):
 
 
 @runtime_checkable
+class Noisy(Protocol):
+    """What adds fresh noise to each answer, and can say what it would have answered without."""
+
+    def explain(self, rows: Any) -> Explanations:
+        """Explanations of the rows."""
+        ...
+
+    def behind(self, rows: Any) -> Explanations:
+        """The answers before noise. For audits: never released."""
+        ...
+
+
+@runtime_checkable
 class Invertible(Protocol):
     """A protector whose search an adversary can rerun: everything here follows from public code and the model."""
 

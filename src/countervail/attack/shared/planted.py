@@ -82,7 +82,7 @@ class VerbatimOracle:
 class NoisyOracle(VerbatimOracle):
     """Answers with the nearest record under noise that is drawn anew for each answer."""
 
-    def __init__(self, table: Table, noise: float = 0.1, seed: int = 0) -> None:
+    def __init__(self, table: Table, noise: float = 0.3, seed: int = 0) -> None:
         super().__init__(table)
         self.noise = noise
         self._rng = generator(seed)
@@ -97,7 +97,7 @@ class NoisyOracle(VerbatimOracle):
                 cells[coding.name] = self.rows[behind, j] + self._rng.laplace(0, width, len(cells))
             else:
                 others = self._shown(self._rng.integers(len(self.rows), size=len(cells)))[coding.name]
-                cells[coding.name] = cells[coding.name].where(self._rng.random(len(cells)) > self.noise, others)
+                cells[coding.name] = cells[coding.name].where(self._rng.random(len(cells)) > self.noise / 3, others)
         return explained(frame, cells, self.table)
 
     def behind(self, rows: Any) -> Explanations:

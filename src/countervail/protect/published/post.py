@@ -9,6 +9,7 @@ import numpy as np
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix, distinct_rows
 from countervail.core.errors import bad_parameter
+from countervail.core.explanation import Explanations
 from countervail.core.rng import RandomState
 from countervail.core.table import Table
 from countervail.explain.answering import Queries
@@ -32,6 +33,11 @@ class PostExplainer(PublishedExplainer):
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
         return [cls(epsilon=5.0), cls(random_state=0)]
+
+    def behind(self, rows: Any) -> Explanations:
+        """NICE's own answers, before anything is drawn. For audits: never released."""
+        _, frame, _ = self._queries(rows)
+        return self.explainer_.explain(frame)
 
     def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
         plain, given = self._plain(asked)
