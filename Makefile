@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TOOLS  := $(VENV)/.tools
 
-.PHONY: demo test test-long lint types layers unit audit bench lock clean
+.PHONY: demo test test-long fuzz lint types layers unit audit bench lock clean
 
 # The kernels that the demo needs are compiled on all processors first. What is compiled is kept, whatever is set.
 demo: export PYTHONDONTWRITEBYTECODE :=
@@ -33,6 +33,10 @@ unit: $(TOOLS)
 # The same with as many random tables as a night has time for.
 test-long: $(TOOLS)
 	$(BIN)/python -m pytest -q -n 2 --long
+
+# Made-up files through all commands of tables, on as long as it is let; goes on where it stopped.
+fuzz: $(TOOLS)
+	$(BIN)/python tests/cli/fuzz_tables.py --cases $(or $(CASES),50000) --state fuzz.json
 
 # Epsilon measured from outside, on the full grid; some minutes.
 audit: $(TOOLS)

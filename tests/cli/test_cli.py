@@ -233,11 +233,11 @@ ERRORS = {
     ),
     "other columns": (
         lambda f, b: ["explain", f / "people.csv", "-s", b / "roles.toml", "-m", f / "model.skops"],
-        "'model' of explain was trained on the columns",
+        "--model was trained on the columns",
     ),
     "unknown label": (
         lambda f, b: [*explain(f), "--target", "great", "-o", b / "out.csv"],
-        "'target' parameter of NICE",
+        "--target must",
     ),
     "answer ending": (lambda f, b: [*explain(f), "-o", b / "out.pdf"], "must end in one of .csv"),
     "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "'folder.html' is a folder"),

@@ -98,8 +98,8 @@ def test_all_kinds_of_budgets_can_be_created(run, tmp_path, words, said):
     ("words", "said"),
     [
         (["--epsilon", "4", "--plan", "a:b"], "--plan must be"),
-        (["--epsilon", "-1"], "'epsilon' parameter of Ledger"),
-        (["--epsilon", "1", "--plan", "0.1"], "'delta' parameter of Ledger"),
+        (["--epsilon", "-1"], "--epsilon must"),
+        (["--epsilon", "1", "--plan", "0.1"], "--delta must"),
     ],
     ids=range(3),
 )

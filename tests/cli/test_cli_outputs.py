@@ -108,7 +108,7 @@ def broken(*_):
 
 
 def test_no_table_is_left_where_its_report_fails(run, folder, monkeypatch):
-    monkeypatch.setattr("countervail.report.render_page", broken)
+    monkeypatch.setattr("countervail.report.page.render_page", broken)
     given = ("anonymize", folder / "people.csv", "-s", folder / "people.toml", "--k", 3)
     code, _, err = run(*given, "-o", folder / "out.csv", "--report", folder / "page.html")
     assert code == 2 and "No space left" in err
@@ -117,14 +117,14 @@ def test_no_table_is_left_where_its_report_fails(run, folder, monkeypatch):
 
 
 def test_no_groups_are_left_where_the_answers_fail(run, folder, monkeypatch):
-    monkeypatch.setattr("countervail.report.render_page", broken)
+    monkeypatch.setattr("countervail.report.page.render_page", broken)
     given = ("explain", folder / "people.csv", "-s", folder / "people.toml", "--k", 3)
     code, out, _ = run(*given, "-o", folder / "page.html", "--previous", folder / "groups.json")
     assert code == 2 and not out and not {"groups.json", "page.html"} & {p.name for p in folder.iterdir()}
 
 
 def test_no_figures_are_left_where_the_page_fails(run, folder, monkeypatch):
-    monkeypatch.setattr("countervail.report.render_page", broken)
+    monkeypatch.setattr("countervail.report.page.render_page", broken)
     given = ("dit", folder / "people.csv", "-s", folder / "people.toml", "--k", 3)
     code, _, _ = run(*given, "-o", folder / "a.json", "-o", folder / "page.html")
     assert code == 2 and not {"a.json", "page.html"} & {p.name for p in folder.iterdir()}

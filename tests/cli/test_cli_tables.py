@@ -126,7 +126,7 @@ def test_several_k_side_by_side(run, people):
         *given(people),
         "--sweep",
         "k=2,10,50",
-        "--encoding",
+        "--cells",
         "tf",
         "--report",
         page,
@@ -136,7 +136,7 @@ def test_several_k_side_by_side(run, people):
     assert "original rows" in out
     text = page.read_text()
     assert text.count("<svg") == 2
-    code, out, _ = run("anonymize", *KEEP, *given(people), "--sweep", "k=2,10,50", "--encoding", "tf", "--json")
+    code, out, _ = run("anonymize", *KEEP, *given(people), "--sweep", "k=2,10,50", "--cells", "tf", "--json")
     assert [p["k"] for p in json.loads(out)["points"]] == [2, 10, 50]
 
 
@@ -148,7 +148,7 @@ def test_several_k_side_by_side(run, people):
         (("--sweep", "k=2.5,5,10"), "whole numbers"),
         (("--sweep", "k=2,5,10", "-o", "x.csv"), "releases nothing"),
         ((), "Name the file to write with --output"),
-        (("--suppress", "2", "-o", "x.csv"), "'suppress' parameter"),
+        (("--suppress", "2", "-o", "x.csv"), "--suppress must"),
     ],
 )
 def test_bad_requests_say_what_to_do(run, people, words, message, monkeypatch):

@@ -69,7 +69,7 @@ def test_several_k_and_l_side_by_side(files):
 
 @pytest.mark.parametrize(("encoding", "path"), [("tf-tf", "fast"), ("bounds-hot", "general")])
 def test_people_are_drawn_at_random_where_that_is_asked_for(files, encoding, path):
-    drawn = ("--records", "8", "--encoding", encoding)
+    drawn = ("--records", "8", "--cells", encoding)
     done = run(files, "--k", "4", *drawn, "--json", "--method", "mondrian", "--sensitive", "ill")
     assert done.exit_code == 0, done.output
     one = json.loads(done.stdout)["tests"]["k=4"]
@@ -90,7 +90,7 @@ def test_recursive_diversity_has_its_c(files):
 
 def test_a_run_can_be_resumed(files):
     file = files / "kept.json"
-    words = ("--k", "4", "--records", "5", "--encoding", "bounds-hot", "--json", "--resume", str(file))
+    words = ("--k", "4", "--records", "5", "--cells", "bounds-hot", "--json", "--resume", str(file))
     first, again = run(files, *words), run(files, *words)
     assert first.exit_code == again.exit_code == 0
     assert (files / "kept-0.json").is_file()
@@ -103,7 +103,7 @@ def test_a_run_can_be_resumed(files):
         (["--k", "two"], "--k takes numbers"),
         (["--k", "2.5"], "whole numbers"),
         (["--k", "5", "--sensitive", "age"], "neither identifier"),
-        (["--k", "5", "--encoding", "hot"], "'encoding'"),
+        (["--k", "5", "--cells", "hot"], "'encoding'"),
         (["--k", "500"], "at most the number of rows"),
         (["-o", "report.txt"], "must end in"),
     ],

@@ -73,7 +73,7 @@ def test_domains_must_be_declared(run, folder):
 
 def test_a_bad_budget_is_one_line(run, folder):
     code, _, err = run(*words(folder, "dp-table", "--rows", folder / "asked.csv", "--epsilon", "0"))
-    assert code == 2 and "'epsilon' parameter of DPTable" in err
+    assert code == 2 and "--epsilon must" in err
 
 
 def test_a_delta_is_asked_for_and_told(run, folder, tmp_path):

@@ -302,7 +302,7 @@ def test_bad_input_gets_an_error_that_says_who_and_shows_nobody(case):
         ("a.csv.gz", gzip.compress(b"name\nXanthippe\n" * 99, mtime=0)[:-12], "not a readable CSV"),
         ("a.csv.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff\x00\x00\x00", "not a readable CSV"),
         ("a.parquet", b"name\nXanthippe\n", "not a readable Parquet"),
-        ("a.xlsx", b"name\nXanthippe\n", "must end in one of"),
+        ("a.ods", b"name\nXanthippe\n", "must end in one of"),
     ],
 )
 def test_a_broken_file_gets_a_clear_error(name, content, words, tmp_path):

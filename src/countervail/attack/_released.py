@@ -56,7 +56,7 @@ def value_sets(release: Released) -> Regions:
 
 def plain_axis(values: pd.Series, name: str, schema: Schema) -> Axis:
     """A column that is shown plainly, as sets of one value."""
-    if schema[name].type == "numeric" and not values.isna().any():
+    if schema[name].numeric and not values.isna().any():
         numbers = values.to_numpy(dtype=float)
         return Range(name, numbers, numbers)
     codes, kinds = code_values(values)

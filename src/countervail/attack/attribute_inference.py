@@ -137,7 +137,7 @@ class AttributeInference(SetAttack):
 
     def _blind(self, reference: pd.Series, values: pd.Series, table: Table) -> Bools:
         """Who is right by the guess that is right for most strangers."""
-        if table.schema[str(reference.name)].type != "numeric":
+        if not table.schema[str(reference.name)].numeric:
             top = reference.value_counts().index[:1].tolist()
             return values.isin(top).to_numpy(dtype=bool)
         numbers, truth = (v.to_numpy(dtype=float, na_value=np.nan) for v in (reference, values))

@@ -24,8 +24,10 @@ from countervail.cli.recommend import recommend
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
-from countervail.cli.shared.common import remark, say
+from countervail.cli.shared.common import forget_notes, remark, say
 from countervail.cli.shared.methods import PlainCommand, explaining, releasing, testable, with_methods
+from countervail.cli.shared.reading import with_reading
+from countervail.cli.shared.words import in_flags
 from countervail.cli.warm import warm
 from countervail.core import compiling
 from countervail.core.cells import visible
@@ -61,10 +63,12 @@ def _start(
     ] = False,
 ) -> None:
     """Reasons for a decision without giving away other people: private explanations, private tables, attacks."""
+    forget_notes()
 
 
+_READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit)
 for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof, warm):
-    app.command(cls=_METHODS.get(command, PlainCommand))(command)
+    app.command(cls=_METHODS.get(command, PlainCommand))(with_reading(command) if command in _READING else command)
 app.add_typer(ledger)
 
 
@@ -75,7 +79,7 @@ def main() -> None:
     try:
         app()
     except CountervailError as error:
-        remark(visible(f"countervail: {error}"))
+        remark(visible(f"countervail: {in_flags(str(error))}"))
         sys.exit(2)
     except BrokenPipeError:
         # The reader of our output went away, as `head` does.

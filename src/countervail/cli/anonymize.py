@@ -25,17 +25,22 @@ from countervail.cli.shared.common import (
     check_ending,
     check_not_read,
     formula_notes,
+    note,
+    note_formulas,
+    noted,
     only_sensitive,
     open_ledger,
+    page_text,
     pointing,
     pointing_note,
     progress,
     remark,
     say,
-    say_formulas,
     say_json,
 )
+from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
+from countervail.cli.shared.reading import noted_warnings, read_table
 from countervail.cli.shared.sweep import compare_k
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
@@ -145,10 +150,9 @@ def anonymize(
     changed: Annotated[
         Changes | None, typer.Option(help="With --previous: of a class whose other values changed. Default: withdraw.")
     ] = None,
+    bom: Annotated[bool, typer.Option("--bom", help="Begin a CSV with the mark by which Excel knows UTF-8.")] = False,
     sweep: Annotated[str | None, typer.Option(help="Compare several k instead of writing: k=2,5,10,20.")] = None,
-    encoding: Annotated[
-        CellEncoding, typer.Option(help="Of --sweep: how a model reads cells.")
-    ] = CellEncoding.midpoint,
+    cells: Annotated[CellEncoding, typer.Option(help="Of --sweep: how a model reads cells.")] = CellEncoding.midpoint,
     report: Annotated[Path | None, typer.Option(help="Write a page with pictures here (.html).")] = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
@@ -192,24 +196,30 @@ def anonymize(
     kind = chosen(releasing(), method, given)
     _check_wanted(method, output, sweep, report, ledger)
     before = _before(kind, method, previous, changed, output)
-    if labels is LabelStyle.hierarchy and hierarchies is None:
-        raise ParameterError("--labels hierarchy needs --hierarchies, a folder with COLUMN.csv files.")
     if sensitive is None and (l is not None or t is not None) and "sensitive" in registry.parameters(kind):
         given["sensitive"] = only_sensitive(read_schema(schema))
-    protector = make(kind, {**given, "ledger": open_ledger(ledger, dataset)})
+    given["ledger"] = open_ledger(ledger, dataset)
+
+    def ready(table: Table) -> tuple[Table, Any]:
+        """The table as it is cut, and what cuts it."""
+        if "labels" not in registry.parameters(kind):
+            return table, make(kind, given)
+        groups = grouped(table, hierarchies, None if labels is None else labels.value)
+        return groups.table, make(kind, {**given, **groups.settings})
+
     if output is None:
-        compare_k(
-            _told_apart(Table.read(data, schema), person), protector, sweep or "", encoding.value, report, as_json
-        )
+        table, protector = ready(_told_apart(read_table(data, schema), person))
+        compare_k(table, protector, sweep or "", cells.value, report, as_json)
         return
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
-        table = _told_apart(Table.read(data, schema), person)
+        table, protector = ready(_told_apart(read_table(data, schema), person))
         rows_kept = method in releasing_rows()
         if rows_kept:
             _check_kept(table, keep or [])
         tick(1, 4)
-        protector.fit(table, **before)
+        with noted_warnings():
+            protector.fit(table, **before)
         tick(2, 4)
         release = protector.protect(table)
         tick(3, 4)
@@ -217,13 +227,12 @@ def anonymize(
         unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
         if rows_kept:
             kept = {} if previous is None else {previous: text_writer(protector.roster_.to_json())}
-            found = _write(release, table, shown, _Paths(data, output, report), k or USUAL["k"], unused, kept)
+            found = _write(release, table, shown, _Paths(data, output, report, bom), k or USUAL["k"], unused, kept)
         else:
-            write_files({output: frame_writer(shown, output)})
+            write_files({output: frame_writer(shown, output, bom=bom)})
         tick(4, 4)
-    if as_json or not rows_kept:
-        say_formulas(shown, output)
     if not rows_kept:
+        note_formulas(shown, output)
         _say_others(release, table, registry.fact(kind, "rows_are"), output, as_json)
         return
     if as_json:
@@ -235,8 +244,6 @@ def anonymize(
     say(f"Promise: {release.guarantee}")
     if found["as_they_are"]:
         say(f"Published as they are: {', '.join(found['as_they_are'])}.")
-    for note in found["notes"]:
-        say(note)
     if previous is not None:
         remark(f"Who was published with whom (version {protector.version_}) is kept in {previous}; confidential.")
     if report is not None:
@@ -307,6 +314,8 @@ def _check_wanted(
 
 def _say_others(release: Release, table: Table, what: str, output: Path, as_json: bool) -> None:
     """A table whose rows stand for no one: patterns that people fit, or noise."""
+    for caveat in release.caveats:
+        note(caveat)
     found: dict[str, Any] = {what.replace(" ", "_"): len(release)}
     words = [f"{len(release):,} {what} written to {output}"]
     if release.regions.axes:
@@ -321,23 +330,22 @@ def _say_others(release: Release, table: Table, what: str, output: Path, as_json
     for line in words:
         say(f"{line}.")
     say(f"Promise: {release.guarantee}")
-    for caveat in release.caveats:
-        say(f"Note: {caveat}")
 
 
 def _leaving(release: Release, unused: list[str], shown: pd.DataFrame, output: Path) -> dict[str, list[str]]:
     """Columns that leave as they are, those of them that point at people, and all that is to be said of the release."""
     names = [n for n in release.schema.names() if n in release.others.columns]
     pointed = pointing(release.others, names)
-    notes = [pointing_note(pointed)] if pointed else []
+    if pointed:
+        note(pointing_note(pointed))
     if unused:
-        notes.append(
-            f"Note: no column that is generalised has the name of {', '.join(unused)} in the folder of --hierarchies; "
+        note(
+            f"No column that is generalised has the name of {', '.join(unused)} in the folder of --hierarchies; "
             f"spelling counts. Generalised: {', '.join(release.schema.names('quasi'))}."
         )
-    notes += [f"Note: {caveat}" for caveat in release.caveats]
-    notes += formula_notes(shown, output)
-    return {"as_they_are": names, "pointing": pointed, "unused_hierarchies": unused, "notes": notes}
+    for text in (*release.caveats, *formula_notes(shown, output)):
+        note(text)
+    return {"as_they_are": names, "pointing": pointed, "unused_hierarchies": unused, "notes": list(noted())}
 
 
 def _unused(folder: Path | None, taken: Mapping[str, Any]) -> list[str]:
@@ -352,6 +360,7 @@ class _Paths(NamedTuple):
     data: Path
     output: Path
     report: Path | None
+    bom: bool = False
 
 
 def _write(
@@ -364,7 +373,6 @@ def _write(
     kept: Mapping[Path, Callable[[Path], object]],
 ) -> dict[str, Any]:
     """Write the release, its page and the roster, all or none; what is to be said of it."""
-    from countervail.report import render_page
     from countervail.report.anonymized_page import Making, anonymized_page, summarize
 
     leaving = _leaving(release, unused, shown, paths.output)
@@ -373,7 +381,7 @@ def _write(
     digest: list[str] = []
 
     def write_table(path: Path) -> None:
-        frame_writer(shown, paths.output)(path)
+        frame_writer(shown, paths.output, bom=paths.bom)(path)
         digest.append(hashlib.sha256(path.read_bytes()).hexdigest())
 
     @cache
@@ -392,7 +400,7 @@ def _write(
 
     writers: dict[Path, Callable[[Path], object]] = {paths.output: write_table, **kept}
     if paths.report is not None:
-        writers[paths.report] = lambda path: text_writer(render_page(anonymized_page(summary, making())))(path)
+        writers[paths.report] = lambda path: text_writer(page_text(anonymized_page(summary, making())))(path)
     write_files(writers, confidential=set(kept))
     return {**_figures(release, summary), **leaving, "making": plain_json(making())}
 

@@ -11,15 +11,31 @@ import numpy as np
 import typer
 
 from countervail.cli.anonymize import Closeness, Diversity
-from countervail.cli.shared.common import AsJson, Person, SchemaFile, only_sensitive, say, say_json, table
+from countervail.cli.shared.common import (
+    AsJson,
+    PageFile,
+    Person,
+    SchemaFile,
+    check_ending,
+    counted_file,
+    note,
+    noted,
+    only_sensitive,
+    page_text,
+    remark,
+    say,
+    say_json,
+    table,
+)
 from countervail.cli.shared.foreign import Asked, ForeignFile, OneHot, Query
+from countervail.cli.shared.reading import how_to_read, noted_warnings, read_table
 from countervail.core.errors import ParameterError, SchemaError, bad_parameter
+from countervail.core.files.frames import write_text
 from countervail.core.files.release_file import PublishedFile, Verdict, examine
 from countervail.core.files.schema_file import read_schema
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
 from countervail.core.people import people_of, rows_per_person
 from countervail.core.schema import Schema
-from countervail.core.table import Table
 
 _ANSWERS = ("query", "status", "decision")  # columns of answers that were written as a table
 
@@ -51,6 +67,7 @@ def check(
     rows_are_people: Annotated[
         bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
     ] = False,
+    output: PageFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
@@ -66,12 +83,16 @@ def check(
     Answers of other tools: their JSON (DiCE, Alibi), or a table of counterfactuals; `--asked` where the file lacks
     the rows that were explained.
     """
+    check_ending(output, (".html",), release, schema, against)
     if against is not None or release.suffix == ".json":
+        if output is not None:
+            raise ParameterError("--output is for tables: what is counted of explanations is printed, or --json.")
         if l is not None or t is not None:
             raise ParameterError("--l and --t are for tables: in explanations only people are counted (--k).")
         _check_answers(release, against, schema, k, as_json, ForeignFile(asked, query, one_hot))
     known = read_schema(schema)
-    published = PublishedFile.read(release, known)
+    with noted_warnings():
+        published = PublishedFile.read(release, known, how_to_read())
     if set(_ANSWERS) <= set(published.undeclared):
         raise ParameterError(
             f"'{release.name}' holds explanations: an answer shows the asker's own values beside what would change, so "
@@ -81,7 +102,14 @@ def check(
     people, notes = _people(published, person, rows_are_people)
     verdicts = [examine(people if isinstance(p, KAnonymity) else published, p) for p in promises]
     holds = all(v.holds for v in verdicts) and not published.identifiers and not published.undeclared
-    notes += _notes(published, verdicts)
+    for text in (*notes, *_notes(published, verdicts)):
+        note(text)
+    if output is not None:
+        from countervail.report.counted_page import check_page
+
+        page = check_page(verdicts, len(published.frame), holds, counted_file(release, known))
+        write_text(page_text(page), output)
+        remark(f"Report: {output.resolve()}")
     if as_json:
         say_json(
             {
@@ -91,11 +119,11 @@ def check(
                 "identifiers": published.identifiers,
                 "undeclared": published.undeclared,
                 "verdicts": [v.to_dict() for v in verdicts],
-                "notes": notes,
+                "notes": list(noted()),
             }
         )
     else:
-        _tell(published, verdicts, notes, holds)
+        _tell(published, verdicts, holds)
     raise typer.Exit(0 if holds else 1)
 
 
@@ -110,7 +138,7 @@ def _check_answers(
             "--against is for explanations, as `countervail explain -o answers.json` writes them. For a table of "
             "counterfactuals, give --asked, the rows that were explained."
         )
-    table = Table.read(against, schema)
+    table = read_table(against, schema)
     answers = foreign.read(path, table)
     if not table.schema.names("quasi"):
         raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
@@ -179,7 +207,7 @@ def _notes(published: PublishedFile, verdicts: list[Verdict]) -> list[str]:
     return notes
 
 
-def _tell(published: PublishedFile, verdicts: list[Verdict], notes: list[str], holds: bool) -> None:
+def _tell(published: PublishedFile, verdicts: list[Verdict], holds: bool) -> None:
     say(f"{len(published.frame):,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
     rows = [
         [
@@ -192,8 +220,6 @@ def _tell(published: PublishedFile, verdicts: list[Verdict], notes: list[str], h
         for v in verdicts
     ]
     table(["asked", "answer", "reached", "classes that fail", "rows in them"], rows)
-    for note in notes:
-        say(f"Note: {note}")
     say("The table keeps what was asked." if holds else "The table does NOT keep what was asked.")
 
 

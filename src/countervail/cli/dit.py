@@ -15,14 +15,18 @@ from countervail.cli.shared.common import (
     SchemaFile,
     check_ending,
     json_text,
+    note,
     numbers,
     only_sensitive,
+    page_text,
     progress,
     remark,
     say_json,
+    with_noted,
 )
 from countervail.cli.shared.common import table as show_table
 from countervail.cli.shared.methods import USUAL, chosen, make, testable
+from countervail.cli.shared.reading import read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import text_writer, write_files
 from countervail.core.files.schema_file import read_schema
@@ -30,6 +34,7 @@ from countervail.core.table import Table
 
 FLAGS = ("k", "l", "diversity", "hierarchies")
 _DRAWN = 300
+_NO_PROMISE = "No promise: a small distance only says that this learner saw no difference."
 _C = 3.0  # of recursive (c, l)-diversity
 _MANY = 50  # sensitive numbers; above it a learner has hardly anybody per number
 
@@ -45,7 +50,7 @@ def dit(
     ] = None,
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with COLUMN.csv hierarchies.")] = None,
-    encoding: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
+    cells: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
     records: Annotated[
         int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)
     ] = None,
@@ -74,26 +79,25 @@ def dit(
     kind = chosen(testable(), method, given := {"k": k, "l": l, "diversity": diversity, "hierarchies": hierarchies})
     secret = only_sensitive(read_schema(schema)) if l is not None and sensitive is None else sensitive
     protectors = _protectors(method, kind, given, secret)
-    table = Table.read(data, schema)
-    if note := _many_numbers(table, sensitive):
-        remark(note)
-    quick = hasattr(kind, "leave_one_out") and encoding == "tf-tf"
+    table = read_table(data, schema)
+    note(_NO_PROMISE)
+    if said := _many_numbers(table, sensitive):
+        note(said)
+    quick = hasattr(kind, "leave_one_out") and cells == "tf-tf"
     drawn = records if records is not None else None if quick else min(_DRAWN, len(table))
     results = {}
     for i, (label, protector) in enumerate(protectors.items()):
         file = None if resume is None else resume.with_name(f"{resume.stem}-{i}{resume.suffix}")
-        test = DifferentialInferenceTest(protector, encoding=encoding, n_records=drawn, n_jobs=jobs, random_state=seed)
+        test = DifferentialInferenceTest(protector, encoding=cells, n_records=drawn, n_jobs=jobs, random_state=seed)
         with progress(f"Testing {label}", quiet=as_json) as tick:
             results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
     summary = differential_summary(results)
     writers = {}
     for path in output or []:
         if path.suffix == ".json":
-            writers[path] = text_writer(json_text(summary))
+            writers[path] = text_writer(json_text(with_noted(summary)))
         else:
-            from countervail.report import render_page
-
-            writers[path] = text_writer(render_page(differential_page(results)))
+            writers[path] = text_writer(page_text(differential_page(results)))
     write_files(writers)
     if as_json:
         say_json(summary)
@@ -106,7 +110,7 @@ def dit(
 def _many_numbers(table: Table, sensitive: str | None) -> str:
     """What to do about a sensitive column of very many numbers, each of which would be a class of its own."""
     names = table.schema.names("sensitive") if sensitive is None else [sensitive]
-    if len(names) != 1 or names[0] not in table.schema or table.schema[names[0]].type != "numeric":
+    if len(names) != 1 or names[0] not in table.schema or not table.schema[names[0]].numeric:
         return ""
     distinct = table.frame[names[0]].nunique()
     if distinct <= _MANY and 2 * distinct <= len(table):
@@ -146,8 +150,7 @@ def _show(results: dict[str, Any]) -> None:
     for key, r in next(iter(results.values())).beside.items():
         if key.startswith("identity"):
             rows.append(_line("as it is", r))
-    show_table(["", "learner", "people", "mean", "epsilon", "above 10^-2.5", "changed"], rows)
-    remark("No promise: a small distance only says that this learner saw no difference.")
+    show_table(["", "learner", "people tested", "mean", "largest", "above 10^-2.5", "changed"], rows)
 
 
 def _line(name: str, r: Any) -> list[str]:

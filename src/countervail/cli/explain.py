@@ -22,13 +22,15 @@ from countervail.cli.shared.common import (
     SchemaFile,
     check_ending,
     check_not_read,
+    note_formulas,
+    noted,
     open_ledger,
+    page_text,
     pointing,
     pointing_note,
     progress,
     remark,
     say,
-    say_formulas,
     say_json,
 )
 from countervail.cli.shared.constraints import FLAGS as CONSTRAINTS
@@ -44,12 +46,13 @@ from countervail.cli.shared.constraints import (
 )
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
+from countervail.cli.shared.reading import read_rows, read_table
 from countervail.core.cells import cell_text
 from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ModelWarning, ParameterError, SchemaError
 from countervail.core.explanation import Explanations
 from countervail.core.files.frames import ENDINGS as TABLES
-from countervail.core.files.frames import frame_writer, read_frame, text_writer, write_files
+from countervail.core.files.frames import frame_writer, text_writer, write_files
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarantee
 from countervail.core.table import Table
 from countervail.core.words.catalogue import LANGUAGES, catalogue
@@ -219,12 +222,12 @@ def explain(
 
     def warn(lines: Iterable[str]) -> None:
         for line in lines:
-            if line not in said:
+            if line not in said and line not in noted():
                 remark(say_caveat(line, language))
         said.update(lines)
 
     warn(warned)
-    table = Table.read(data, schema)
+    table = read_table(data, schema)
     if previous is not None and not table.schema.names("identifier"):
         raise ParameterError(
             "--previous recognises people by identifiers, and the schema declares none. Give the column that names "
@@ -255,7 +258,7 @@ def explain(
         answers = explainer.explain(queries, progress=tick)
     pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))
     notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
-    answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes))
+    answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes, *noted()))
     answers = answers if ids is None else answers.with_ids(ids)
     writers = {} if output is None else {output: _writer(answers, output, language)}
     if changes is not None:
@@ -270,10 +273,10 @@ def explain(
         remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {previous}; confidential.")
     if output is not None:
         if output.name.endswith(TABLES):
-            say_formulas(_table(answers), output)
+            note_formulas(_table(answers), output)
         remark(f"{len(answers)} explanations written to {output}.")
     if changes is not None:
-        say_formulas(answers.to_table(language), changes)
+        note_formulas(answers.to_table(language), changes)
         remark(f"Their changes written to {changes}.")
     if letters is not None:
         remark(f"{len(posted)} letters written to {letters}; each is for one person alone.")
@@ -291,7 +294,7 @@ def _asked(
     path: Path, table: Table, private: bool, missing_too: bool, id_column: str | None
 ) -> tuple[Any, Any, list[str]]:
     """The people who ask, checked before anything is trained or fitted; what names them; what is to be said of them."""
-    frame = read_frame(path, table.schema, text=() if id_column is None else (id_column,))
+    frame = read_rows(path, table.schema, text=() if id_column is None else (id_column,))
     frame, ids = (frame, None) if id_column is None else without_ids(frame, id_column, table.schema, path.name)
     if private:
         check_declared(frame, table.schema, "explain", holes=missing_too)
@@ -299,7 +302,7 @@ def _asked(
     conformed = conform_rows(frame, table, "explain")
     if not missing_too:
         require_numbers(conformed, table.schema, "explain", "rows")
-    worded = [c.name for c in table.schema if c.name in conformed and c.type != "numeric"]
+    worded = [c.name for c in table.schema if c.name in conformed and not c.numeric]
     unseen = [n for n in worded if not (conformed[n].isna() | conformed[n].isin(table.frame[n])).all()]
     return frame, ids, [_UNSEEN.format(", ".join(unseen))] if unseen else []
 
@@ -344,7 +347,7 @@ def _private_model(
 def _shown_texts(table: Table, promise: Guarantee) -> list[str]:
     """Texts that a counterfactual shows as they stand in somebody's row."""
     hidden = set() if isinstance(promise, NoGuarantee) else set(table.schema.names("quasi") or table.schema.features)
-    return [n for n in table.schema.features if n not in hidden and table.schema[n].type != "numeric"]
+    return [n for n in table.schema.features if n not in hidden and not table.schema[n].numeric]
 
 
 def _refused(table: Table, model: Any, target: Any) -> Any:
@@ -374,7 +377,7 @@ def _target(target: str, known: Iterable[Any]) -> Any:
 def _public_labels(table: Table, model: Any) -> Iterable[Any]:
     """Labels that do not depend on the rows: declared ones, or those that the model knows."""
     name = table.schema.target
-    declared = table.schema[name].public if name is not None and table.schema[name].type != "numeric" else None
+    declared = table.schema[name].public if name is not None and not table.schema[name].numeric else None
     return declared if declared is not None else getattr(model, "classes_", ())
 
 
@@ -384,10 +387,9 @@ def _writer(answers: Explanations, path: Path, language: str) -> Callable[[Path]
     if path.suffix == ".txt":
         return text_writer(answers.to_text(language) + "\n")
     if path.suffix == ".html":
-        from countervail.report import render_page
         from countervail.report.explained_page import explained_page
 
-        return text_writer(render_page(explained_page(answers, language=language)))
+        return text_writer(page_text(explained_page(answers, language=language)))
     return frame_writer(_table(answers), path)
 
 

@@ -18,8 +18,8 @@ from countervail.cli.shared.common import (
     show_text,
     whole_numbers,
 )
+from countervail.cli.shared.reading import read_rows
 from countervail.core.errors import SchemaError, listed
-from countervail.core.files.frames import read_frame
 from countervail.core.files.schema_file import read_schema
 
 
@@ -55,7 +55,7 @@ def hierarchy(
 
     check_ending(output, (".csv",), data, schema)
     known = read_schema(schema) if schema is not None else None
-    frame = read_frame(data, known)
+    frame = read_rows(data, known)
     if column not in frame.columns:
         shown = [c.name for c in known or () if c.name in frame.columns]
         there = f"Columns: {listed(shown)}" if shown else f"It has {len(frame.columns)} columns"

@@ -14,14 +14,17 @@ from countervail.cli.shared.common import (
     SchemaFile,
     check_ending,
     json_text,
+    note,
+    page_text,
     progress,
     remark,
     say,
     say_json,
     table,
+    with_noted,
 )
+from countervail.cli.shared.reading import read_table
 from countervail.core.files.frames import write_text
-from countervail.core.table import Table
 
 if TYPE_CHECKING:
     from countervail.study import Recommendation, Row, Study
@@ -83,7 +86,7 @@ def recommend(
     from countervail.study import recommend as choose
 
     check_ending(output, ENDINGS, data, schema, model)
-    rows = Table.read(data, schema)
+    rows = read_table(data, schema)
     plan = StudyPlan(
         {data.name: rows},
         ("nice", *sound(), *(as_published() if allow_no_guarantee else ())),
@@ -130,15 +133,14 @@ def _model(path: Path | None, allow_pickle: bool) -> Any:
 
     if path is not None:
         return load_model(path, allow_pickle=allow_pickle)
-    remark("No --model given: a forest is trained on the data for each seed.")
+    note("No --model given: a forest is trained on the data for each seed.")
     return None
 
 
 def _write(study: Study, chosen: Recommendation, path: Path) -> None:
     if path.suffix == ".json":
-        write_text(json_text({**chosen.to_dict(), "plan": study.plan.to_dict()}), path)
+        write_text(json_text(with_noted({**chosen.to_dict(), "plan": study.plan.to_dict()})), path)
         return
-    from countervail.report import write_page
     from countervail.report.compared_page import compared_page, summarize_comparison
 
-    write_page(compared_page(summarize_comparison(study, chosen)), path)
+    write_text(page_text(compared_page(summarize_comparison(study, chosen))), path)

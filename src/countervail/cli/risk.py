@@ -7,11 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, Person, SchemaFile, progress, say, say_json, table
+from countervail.cli.shared.common import (
+    AsJson,
+    Data,
+    PageFile,
+    Person,
+    SchemaFile,
+    check_ending,
+    counted_file,
+    note,
+    page_text,
+    pointing,
+    pointing_note,
+    progress,
+    remark,
+    say,
+    say_json,
+    table,
+)
+from countervail.cli.shared.reading import read_table
 from countervail.core.errors import ParameterError
-from countervail.core.table import Table
+from countervail.core.files.frames import write_text
 
 if TYPE_CHECKING:
+    from countervail.core.table import Table
     from countervail.measure import KMap, Uniques
 
 
@@ -27,6 +46,7 @@ def risk(
             help="Whom the people are a random sample of: how many there are, or a table of all of them.",
         ),
     ] = None,
+    output: PageFile = None,
     as_json: AsJson = False,
 ) -> None:
     """How identifiable people are by their quasi-identifiers: shares and column combinations, never a row.
@@ -37,10 +57,23 @@ def risk(
     """
     from countervail import measure
 
-    people = Table.read(data, schema)
+    check_ending(output, (".html",), data, schema)
+    people = read_table(data, schema)
+    if person is not None and person not in people.schema:
+        raise ParameterError(f"--person must name a column of the schema: {', '.join(people.schema.names())}.")
     among = None if population is None else _among(people, population, schema, k, person)
     with progress("Looking at column combinations", quiet=as_json) as tick:
         found = measure.risk(people, k=k, person=person, progress=tick)
+    if found.rows == found.people and (copies := int(people.frame.duplicated().sum())):
+        note(f"{copies:,} rows are equal to another one in every column; name people with --person if some are one's.")
+    if pointed := pointing(people.frame, people.schema.names("sensitive", "attribute", "target")):
+        note(pointing_note(pointed))
+    told = [] if among is None else _told(among)
+    if output is not None:
+        from countervail.report.counted_page import risk_page
+
+        write_text(page_text(risk_page(found, counted_file(data, people.schema), told)), output)
+        remark(f"Report: {output.resolve()}")
     if as_json:
         say_json(found.to_dict() if among is None else {**found.to_dict(), "population": among.to_dict()})
         return
@@ -56,7 +89,7 @@ def risk(
         table(["columns", "unique", f"in classes below {found.k}"], rows)
     if among is not None:
         say("")
-        for line in _told(among):
+        for line in told:
             say(line)
 
 
@@ -70,7 +103,7 @@ def _among(people: Table, population: str, schema: Path, k: int, person: str | N
             raise ParameterError(
                 "--population must be a number of people, or a file of them with the schema's columns."
             )
-        return measure.k_map(people, Table.read(Path(population), schema), k=k, person=person)
+        return measure.k_map(people, read_table(Path(population), schema), k=k, person=person)
     return measure.population_uniques(people, int(number), person=person)
 
 

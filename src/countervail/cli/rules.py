@@ -13,19 +13,23 @@ from countervail.cli.shared.common import (
     SchemaFile,
     check_ending,
     json_text,
+    note,
+    note_formulas,
+    page_text,
     progress,
     remark,
     say,
-    say_formulas,
     say_json,
+    with_noted,
 )
+from countervail.cli.shared.reading import read_table
 from countervail.core.files.frames import write_frame, write_text
 from countervail.core.guarantee import KCommonality
-from countervail.core.table import Table
 
 if TYPE_CHECKING:
     from countervail.rules import RuleSet
 
+_SHOWN = 40
 ENDINGS = (".txt", ".csv", ".csv.gz", ".parquet", ".json", ".html")
 
 
@@ -46,32 +50,43 @@ def rules(
     from countervail.rules import LERS
 
     check_ending(output, ENDINGS, data, schema)
-    table = Table.read(data, schema)
+    table = read_table(data, schema)
     with progress("Inducing rules", quiet=as_json) as tick:
         found = LERS(k=k, max_union=max_union).fit(table).rules_
         tick(1, 1)
     promise = KCommonality(k, of="rule")
+    note("The bounds of rules are values that somebody has: read them before you publish.")
     if output is not None:
         _write(found, promise, output)
         remark(f"{len(found)} rules written to {output}.")
     if as_json:
         say_json({"guarantee": promise.to_dict(), **found.to_dict()})
     elif output is None:
-        say(found.to_text() if len(found) else f"No rule has {k} supporters. Lower k.")
+        _show(found, k)
     remark(str(promise))
-    remark("The bounds of rules are values that somebody has: read them before you publish.")
+
+
+def _show(found: RuleSet, k: int) -> None:
+    """The rules that most people support, the largest first; all of them are for a file."""
+    if not len(found):
+        say(f"No rule has {k} supporters. Lower k.")
+        return
+    most = sorted(found, key=lambda rule: -rule.support)[:_SHOWN]
+    for rule in most:
+        say(f"{rule.sentence} ({rule.support} row{'' if rule.support == 1 else 's'})")
+    if len(found) > _SHOWN:
+        say(f"\nThese are the {_SHOWN} of {len(found):,} rules that most people support; -o rules.csv writes all.")
 
 
 def _write(found: RuleSet, promise: KCommonality, path: Path) -> None:
     if path.suffix == ".json":
-        write_text(json_text({"guarantee": promise.to_dict(), **found.to_dict()}), path)
+        write_text(json_text(with_noted({"guarantee": promise.to_dict(), **found.to_dict()})), path)
     elif path.suffix == ".txt":
         write_text(found.to_text() + "\n", path)
     elif path.suffix == ".html":
-        from countervail.report import write_page
         from countervail.report.rules_page import rules_page, summarize_rules
 
-        write_page(rules_page(summarize_rules(found, promise)), path)
+        write_text(page_text(rules_page(summarize_rules(found, promise))), path)
     else:
         write_frame(found.to_frame(), path)
-        say_formulas(found.to_frame(), path)
+        note_formulas(found.to_frame(), path)

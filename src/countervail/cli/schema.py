@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from countervail.cli.shared.common import AsJson, Data, check_ending, remark, say_json, show_text
-from countervail.core.files.frames import read_frame, write_text
+from countervail.cli.shared.reading import read_rows
+from countervail.core.files.frames import write_text
 from countervail.core.files.schema_file import schema_toml
 
 
@@ -27,7 +28,7 @@ def schema(
     from countervail.data.propose import propose_schema
 
     check_ending(output, (".toml",), data)
-    proposal = propose_schema(read_frame(data), target)
+    proposal = propose_schema(read_rows(data), target)
     if as_json:
         say_json({**proposal.schema.to_dict(), "reasons": proposal.reasons})
     text = schema_toml(proposal.schema, proposal.reasons)

@@ -15,11 +15,14 @@ import pandas as pd
 
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Column
+from countervail.core.words.dates import iso, read_days
 
 
 def conform_column(values: pd.Series, column: Column) -> tuple[pd.Series, Column]:
     """Check one column against its declaration; recode text to declared numbers and back where that is meant."""
-    if column.type == "numeric":
+    if column.type == "date" and column.role != "identifier":
+        values = read_days(values, column.order, column.name)
+    if column.numeric:
         if column.role != "identifier":
             _check_numbers(values, column)
         return values, column
@@ -66,9 +69,10 @@ def _check_numbers(values: pd.Series, column: Column) -> None:
     if column.domain is not None:
         outside = int(((numbers < column.domain[0]) | (numbers > column.domain[1])).sum())
         if outside:
+            low, high = (iso(v) if column.type == "date" else v for v in column.domain[:2])
             raise SchemaError(
                 f"Column '{column.name}' has {outside} value(s) outside its declared domain "
-                f"[{column.domain[0]}, {column.domain[1]}]. Clip them, or widen the domain."
+                f"[{low}, {high}]. Clip them, or widen the domain."
             )
 
 

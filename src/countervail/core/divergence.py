@@ -137,7 +137,7 @@ def _line(values: Sequence[Any], column: Column) -> tuple[NDArray[np.intp], Floa
     """The order of the values and their places: numbers as they are, levels by rank; missing comes last, 1 apart."""
     order = np.argsort(value_ranks(values, column))
     places = np.arange(len(values), dtype=float)
-    if column.type == "numeric":
+    if column.numeric:
         numbers = [values[i] for i in order if values[i] is not None]
         places[: len(numbers)] = [float(v) for v in numbers]
         places[len(numbers) :] = (places[len(numbers) - 1] if numbers else 0.0) + 1.0

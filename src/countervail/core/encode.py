@@ -54,7 +54,7 @@ class Coding:
     @property
     def numeric(self) -> bool:
         """Whether the column is kept as numbers."""
-        return self.column.type == "numeric"
+        return self.column.numeric
 
     @property
     def levels(self) -> int:
@@ -239,14 +239,14 @@ def _declared_columns(rows: Any, schema: Schema, owner: str) -> pd.DataFrame:
 
 def _numbers_as_such(values: pd.Series, column: Column) -> pd.Series:
     """Numbers that stand among missing values as objects, as numbers."""
-    if column.type == "numeric" and values.dtype == object:
+    if column.numeric and values.dtype == object:
         return values.where(values.notna(), np.nan).infer_objects()
     return values
 
 
 def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: str, way: str = "") -> None:
     """Numeric columns must be complete where distances are taken."""
-    numeric = [n for n in frame.columns if schema[n].type == "numeric"]
+    numeric = [n for n in frame.columns if schema[n].numeric]
     if holes := [n for n in numeric if frame[n].isna().any()]:
         raise SchemaError(
             f"The '{parameter}' given to {owner} have missing values in numeric columns: {holes}. "
@@ -303,7 +303,7 @@ def _recategorised(values: pd.Series, dtype: pd.CategoricalDtype) -> pd.Series |
 
 def _coding(values: pd.Series, column: Column) -> Coding:
     dtype = values.dtype
-    if column.type == "numeric":
+    if column.numeric:
         return Coding(column, dtype)
     if column.values is not None:
         known = list(column.values)

@@ -50,6 +50,10 @@ class PrivacyWarning(UserWarning):
     """Something is about to be less private than it looks."""
 
 
+class InputWarning(UserWarning):
+    """A file may not be read as it was meant."""
+
+
 class ModelWarning(UserWarning):
     """A model may not be read as it was meant."""
 

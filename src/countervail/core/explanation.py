@@ -340,7 +340,7 @@ class Explanations:
         need(set(self.status) <= set(STATUSES))
         shown = set(self.counterfactuals.columns)
         need(shown <= set(self.factuals.columns) and shown <= set(self.schema.names()))
-        for column in (c for c in self.schema if c.type == "numeric" and c.name in shown):
+        for column in (c for c in self.schema if c.numeric and c.name in shown):
             cells = (*self.factuals[column.name], *self.counterfactuals[column.name])
             parts_of = (v for cell in cells for v in (cell if isinstance(cell, frozenset) else (cell,)))
             need(all(is_missing(v) or isinstance(v, pd.Interval) or is_number(_item(v)) for v in parts_of))

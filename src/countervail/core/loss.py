@@ -24,7 +24,7 @@ def as_interval(table: Table, name: str) -> bool:
     A level column with missing values has no place for them in its order, so it generalises to sets.
     """
     kind = table.schema[name].type
-    return kind == "numeric" or (kind == "ordinal" and not table.frame[name].isna().any())
+    return kind in ("numeric", "date") or (kind == "ordinal" and not table.frame[name].isna().any())
 
 
 def column_weights(names: Sequence[str], weights: Mapping[str, float] | None, owner: str) -> Floats:

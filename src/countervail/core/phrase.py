@@ -18,6 +18,7 @@ import pandas as pd
 from countervail.core.cells import cell_text, fits, is_missing, visible
 from countervail.core.schema import Column, Schema
 from countervail.core.words.catalogue import Catalogue, catalogue
+from countervail.core.words.dates import iso
 from countervail.core.words.numbers import difference, exact, inside, plain, rough, rough_down, rough_up, shortened
 from countervail.core.words.phrases import Phrases
 
@@ -105,6 +106,8 @@ class ColumnWords:
             return label
         if isinstance(value, (bool, np.bool_)):
             return self.words.templates["value.yes" if value else "value.no"]
+        if self.column.type == "date" and _is_number(value):
+            return self.words.say("value.raw", value=iso(float(value)))
         if self.column.type == "numeric" and _is_number(value):
             return self.counted(exact(value))
         return self.words.say("value.raw", value=_key(value))
@@ -113,6 +116,8 @@ class ColumnWords:
         """A cell: a value, a range, or one of several."""
         if isinstance(cell, frozenset):
             return self._set(cell)
+        if isinstance(cell, pd.Interval) and cell.left < cell.right and self.column.type == "date":
+            return self.words.say("range.span", low=iso(cell.left), high=iso(cell.right))
         if isinstance(cell, pd.Interval) and cell.left < cell.right:
             return self._range(*self._ends(cell))
         return self.value(cell.left if isinstance(cell, pd.Interval) else cell)

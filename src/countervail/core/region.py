@@ -17,6 +17,7 @@ from countervail.core.encode import Coding
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Schema
 from countervail.core.table import to_pandas
+from countervail.core.words.dates import read_days
 
 _BLOCK = 1 << 24  # cells of a region x row matrix worked on at once
 _WHOLE = 2.0**53  # whole numbers below it are told apart as floats
@@ -41,6 +42,8 @@ class Range:
     def covers(self, values: pd.Series) -> Bools:
         """Region x row: which values lie inside."""
         missing = values.isna().to_numpy(dtype=bool)
+        if pd.api.types.is_datetime64_any_dtype(values.dtype):
+            values = read_days(values, "", self.name)  # times in ranges of numbers: days are meant
         try:
             v = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
         except (ValueError, TypeError):
@@ -349,7 +352,7 @@ def _axis(name: str, cells: list[Any], kind: str | None) -> Axis:
     listed = any(len(part) > 1 + (None in part) for part in parts)
     if spans and listed:
         raise SchemaError(f"Column '{name}' mixes intervals with sets of several values; use one kind.")
-    if spans or (kind == "numeric" and not listed):
+    if spans or (kind in ("numeric", "date") and not listed):
         return _range(name, parts)
     known = sorted(set(flat), key=lambda v: (type(v).__name__, v))
     if any(v is None for part in parts for v in part):

@@ -25,6 +25,7 @@ from countervail.core.region import Axis, Range, Regions
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
+from countervail.core.words.dates import day_cell, iso_column
 
 _SHOWN = 10
 
@@ -68,7 +69,10 @@ class Release:
     def to_text_frame(self) -> pd.DataFrame:
         """The released rows with generalised cells as people read them: `24-27`, `{Antwerp, Brussels}`, `coast`."""
         shown = {axis.name: _column(axis, self.groups, self.words.get(axis.name, {})) for axis in self.regions.axes}
-        return self._frame(shown)
+        frame = self._frame(shown)
+        days = [c.name for c in self.schema if c.type == "date" and c.name in frame]
+        dated = {a.name: _dates(a, self.groups) for a in self.regions.axes if a.name in days}
+        return frame.assign(**{n: dated[n] if n in dated else iso_column(frame[n]) for n in days})
 
     def write(self, path: str | Path) -> None:
         """Write the rows to a .csv, .csv.gz or .parquet file, whole or not at all."""
@@ -234,6 +238,15 @@ def _column(axis: Axis, groups: Ints, words: Mapping[str, str] | None = None) ->
     return pd.Series(rendered[at[groups]], dtype=object, copy=False)
 
 
+def _dates(axis: Axis, groups: Ints) -> pd.Series:
+    """The cells of a column of days as dates and ranges of dates; missing ones stay missing."""
+    first, at = _distinct(axis)
+    cells = [axis.cell(int(i)) for i in first]
+    texts = np.empty(len(cells), dtype=object)
+    texts[:] = [None if c is None else day_cell(c) for c in cells]
+    return pd.Series(texts[at[groups]], dtype=object, copy=False)
+
+
 def _all_intervals(axis: Range, first: Ints) -> bool:
     """Whether no cell is a single number or holds missing values."""
     return bool((axis.low[first] < axis.high[first]).all()) and (axis.holes is None or not axis.holes[first].any())
@@ -241,7 +254,7 @@ def _all_intervals(axis: Range, first: Ints) -> bool:
 
 def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.DataFrame:
     """A frame whose spelling, dtypes and categories tell nothing but its own cells, and what the schema declares."""
-    declared = {} if schema is None else {c.name: c.public for c in schema if c.type != "numeric"}
+    declared = {} if schema is None else {c.name: c.public for c in schema if not c.numeric}
     if not len(frame.columns):
         return frame.copy()
     clean = [canonical_series(values, declared.get(str(n))).array for n, values in frame.items()]

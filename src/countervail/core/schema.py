@@ -16,9 +16,10 @@ import pandas as pd
 
 from countervail.core.canonical import canonical_value
 from countervail.core.errors import SchemaError, listed, shown
+from countervail.core.words.dates import ORDERS, Order, day_number, iso
 from countervail.core.words.phrases import Phrases
 
-Type = Literal["numeric", "ordinal", "categorical"]
+Type = Literal["numeric", "date", "ordinal", "categorical"]
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
 Actionable = Literal["no", "up", "down", "any"]
 TYPES: tuple[Type, ...] = get_args(Type)
@@ -35,10 +36,11 @@ class Column:
     Parameters
     ----------
     name : str
-    type : {"numeric", "ordinal", "categorical"}
+    type : {"numeric", "date", "ordinal", "categorical"}
+        Dates are kept as whole days since 1970-01-01, and shown as dates.
     role : {"identifier", "quasi", "sensitive", "attribute", "target"}
     domain : tuple, optional
-        Numeric: `(low, high)` or `(low, high, grid levels)`. Categorical: the public values.
+        Numeric: `(low, high)` or `(low, high, grid levels)`; dates likewise. Categorical: the public values.
     levels : tuple, optional
         Ordinal: the public values from lowest to highest.
     unit : str
@@ -58,6 +60,8 @@ class Column:
     cuts : tuple, optional
         Numeric, with a domain: the values that private protectors tell apart, rising, such as round amounts that grow
         farther apart; all others go to the nearest. Public like the domain.
+    order : {"", "ymd", "dmy", "mdy"}
+        Of a date: the order in which texts say day, month and year; by default as the texts themselves tell.
     """
 
     name: str
@@ -73,6 +77,7 @@ class Column:
     range: tuple[Any, ...] | None = None
     forbidden: tuple[tuple[Any, Any], ...] = ()
     cuts: tuple[Any, ...] | None = None
+    order: Order = ""
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -88,10 +93,14 @@ class Column:
         if self.type == "ordinal" and self.levels is None and self.domain is not None:
             object.__setattr__(self, "levels", self.domain)
             object.__setattr__(self, "domain", None)
-        if self.type == "numeric":
+        if self.order not in ORDERS or (self.order and self.type != "date"):
+            raise SchemaError(f"The order of column '{self.name}' must be one of {ORDERS[1:]}, and the column a date.")
+        if self.type == "date":
+            self._read_days()
+        if self.numeric:
             self._check_range()
         for label, values in (("domain", self.domain), ("levels", self.levels)):
-            if values is None or self.type == "numeric":
+            if values is None or self.numeric:
                 continue
             _check_labels(f"The {label} of column '{self.name}'", values)
             if len(set(values)) != len(values):
@@ -111,6 +120,15 @@ class Column:
         rising = numbers and len(c) >= 1 and all(a < b for a, b in pairwise(c))
         if not rising or not d[0] <= c[0] <= c[-1] <= d[1]:
             raise SchemaError(f"The cuts of column '{self.name}' must be rising numbers within its domain.")
+
+    def _read_days(self) -> None:
+        """Declared dates as days."""
+        for label in ("domain", "range"):
+            given = getattr(self, label)
+            days = None if given is None else tuple(map(day_number, given))
+            if days is not None and None in days:
+                raise SchemaError(f"The {label} of date column '{self.name}' must hold dates such as \"1984-05-31\".")
+            object.__setattr__(self, label, days)
 
     def _check_range(self) -> None:
         d = self.domain
@@ -136,7 +154,7 @@ class Column:
         r = self.range
         if r is None:
             return
-        if self.type == "numeric":
+        if self.numeric:
             numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) <= _LARGEST for v in r)
             if not numbers or len(r) != 2 or not r[0] <= r[1]:
                 raise SchemaError(f"{who.format('range')} be [low, high], two numbers with low <= high.")
@@ -151,7 +169,7 @@ class Column:
             raise SchemaError(f"{who} a list of [from, to] pairs.")
         steps = tuple(tuple(_plain_values(self.name, "forbidden", pair) or ()) for pair in self.forbidden)
         ends = tuple(v for pair in steps for v in pair if v != "*")
-        if self.type == "numeric":
+        if self.numeric:
             if not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in ends):
                 raise SchemaError(f"{who} made of numbers, or '*' for all others.")
         elif not (self.read or self.values is None or set(ends) <= {None, *self.values}):
@@ -160,6 +178,11 @@ class Column:
             raise SchemaError(f"{who} from one value to another.")
         _check_labels(f"The forbidden steps of column '{self.name}'", ends)
         object.__setattr__(self, "forbidden", steps)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its values are numbers with distances: amounts, or dates as days."""
+        return self.type in ("numeric", "date")
 
     @property
     def public(self) -> tuple[Any, ...] | None:
@@ -323,14 +346,16 @@ class Schema:
         columns: dict[str, Any] = {}
         for c in self.columns:
             entry: dict[str, Any] = {"type": c.type, "role": c.role}
+            if c.order:
+                entry["order"] = c.order
             if c.actionable != "any":
                 entry["actionable"] = c.actionable
             if c.range is not None:
-                entry["range"] = list(c.range)
+                entry["range"] = _written(c, c.range)
             if c.forbidden:
                 entry["forbidden"] = [list(pair) for pair in c.forbidden]
             if c.domain is not None:
-                entry["domain"] = list(c.domain)
+                entry["domain"] = _written(c, c.domain)
             if c.levels is not None:
                 entry["levels"] = list(c.levels)
             if c.cuts is not None:
@@ -362,6 +387,13 @@ class Schema:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def _written(column: Column, values: Iterable[Any]) -> list[Any]:
+    """Declared values as a file holds them: dates by their names; a third number is a count of grid levels."""
+    if column.type != "date":
+        return list(values)
+    return [iso(v) if i < 2 else v for i, v in enumerate(values)]
+
+
 def infer_type(values: pd.Series) -> Type:
     """The type that a column's dtype speaks for."""
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -376,7 +408,13 @@ def _retyped(column: Column, new: Type) -> Column:
 
 def _without_order(column: Column) -> dict[str, Any]:
     """What is left of how a column may change when its values are no longer what they were."""
-    return {"range": None, "forbidden": (), "cuts": None, "actionable": "no" if column.actionable == "no" else "any"}
+    return {
+        "range": None,
+        "forbidden": (),
+        "cuts": None,
+        "order": "",
+        "actionable": "no" if column.actionable == "no" else "any",
+    }
 
 
 def _plain_values(name: str, label: str, values: Iterable[Any] | None) -> tuple[Any, ...] | None:
@@ -410,6 +448,7 @@ def _column(name: str, entry: Any) -> Column:
         "domain",
         "levels",
         "cuts",
+        "order",
         "read",
         "unit",
         "phrases",
@@ -440,4 +479,5 @@ def _column(name: str, entry: Any) -> Column:
         range=tuple(entry["range"]) if entry.get("range") is not None else None,
         forbidden=tuple(entry.get("forbidden") or ()),
         cuts=tuple(entry["cuts"]) if entry.get("cuts") is not None else None,
+        order=entry.get("order", ""),
     )

@@ -109,7 +109,7 @@ def canonical_table(table: Table) -> Table:
     data: dict[str, pd.Series] = {}
     for column in table.schema.without_identifiers():
         values = table.frame[column.name]
-        if column.type == "numeric":
+        if column.numeric:
             data[column.name] = pd.Series(values.to_numpy(dtype=float, na_value=np.nan) + 0.0)
             continue
         clean = canonical_series(values, column.values).reset_index(drop=True)

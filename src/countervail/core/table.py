@@ -12,10 +12,12 @@ import pandas as pd
 
 from countervail.core.conform import conform_column, plain
 from countervail.core.errors import SchemaError, bad_parameter, listed, shown
+from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
 from countervail.core.files.schema_file import read_schema
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Column, Role, Schema, Type, infer_type
+from countervail.core.words.dates import iso_column
 
 _FEW = 10
 Rows = Any  # a Table, a frame of pandas, polars or pyarrow, one Series, or a mapping of column to value
@@ -96,10 +98,12 @@ class Table:
         return cls(frame, known)
 
     @classmethod
-    def read(cls, path: str | Path, schema: Schema | str | Path | None = None, **roles: Any) -> Self:
-        """Read a .csv, .csv.gz or .parquet file; an empty field is a missing value."""
+    def read(
+        cls, path: str | Path, schema: Schema | str | Path | None = None, *, reading: Reading = PLAIN, **roles: Any
+    ) -> Self:
+        """Read a .csv, .csv.gz, .parquet or .xlsx file, or a folder of Parquet files; an empty field is missing."""
         known = _read(schema) if schema is not None else None
-        return cls.from_frame(read_frame(path, known), schema=known, **roles)
+        return cls.from_frame(read_frame(path, known, reading=reading), schema=known, **roles)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -145,12 +149,14 @@ class Table:
         return replace(self, schema=self.schema.with_roles(**roles))
 
     def with_types(self, **types: Type | Sequence[Any]) -> Self:
-        """The table with some columns typed anew; a list of levels makes a column ordinal."""
-        schema = self.schema
+        """The table with some columns typed anew; a list of levels makes a column ordinal, dates become their texts."""
+        schema, frame = self.schema, self.frame
         for name, kind in types.items():
+            if schema[name].type == "date" and kind != "date":
+                frame = frame.assign(**{name: iso_column(frame[name])})
             change = {"type": kind} if isinstance(kind, str) else {"type": "ordinal", "levels": tuple(kind)}
             schema = schema.with_column(name, **change)
-        return replace(self, schema=schema)
+        return replace(self, frame=frame, schema=schema)
 
     def split(self, *, test_size: float | int = 0.25, random_state: RandomState = None) -> tuple[Self, Self]:
         """Train and test tables, drawn at random (the same rows as scikit-learn's `train_test_split`)."""

@@ -50,11 +50,11 @@ def paper_table(name: str, *, coded: bool = False) -> Table:
     kept = [
         replace(c, role="target") if c.name == known.target else c for c in table.schema if c.name not in known.without
     ]
-    numeric = [c.name for c in kept if c.type == "numeric"]
+    numeric = [c.name for c in kept if c.numeric]
     frame = table.frame[[c.name for c in kept]].dropna(subset=numeric).reset_index(drop=True)
     schema = Schema(tuple(kept), known.asks_for or table.schema.favourable)
     for column in kept:
-        if column.type != "numeric" and column.role != "target":
+        if not column.numeric and column.role != "target":
             text = frame[column.name].astype(object).where(frame[column.name].notna(), "missing").astype(str)
             many = coded and text.nunique() >= _FEW
             frame[column.name] = _numbers(text) if many else text

@@ -77,6 +77,13 @@ _WORDS: dict[str, dict[str, str]] = {
         "nl": "geschiedenis voorgeschiedenis verleden eerder*",
     },
     "older": {"en": "age", "de": "alter", "fr": "age", "es": "edad", "nl": "leeftijd"},
+    "code": {
+        "en": "zip zipcode postcode postalcode postal code codes area sic naics icd",
+        "de": "plz postleitzahl kennziffer gemeindeschlussel schlussel code vorwahl",
+        "fr": "cp codepostal postal code insee",
+        "es": "cp codigopostal postal codigo",
+        "nl": "postcode code wijk buurtcode",
+    },
     "birth": {
         "en": "birth* born dob",
         "de": "geburt* geboren geb",

@@ -15,6 +15,7 @@ from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Actionable, Column, Role, Schema, Type
 from countervail.core.table import to_pandas
+from countervail.core.words.dates import FIRST, LAST, ORDER_WORDS, Order, date_order, read_days
 from countervail.data.column_words import suggests
 from countervail.data.contents import form_of
 from countervail.data.header import check_header
@@ -32,6 +33,7 @@ _KNOWN = ("dates", "postcodes")
 _MANY = 50  # categorical columns with more values get no proposed domain
 _FEW = 5  # labels at most point at nobody
 _SOME = 20  # fewer different texts are labels, not free text
+_SHORTEST_CODE, _WIDEST = 100, 10**12  # whole numbers between them may be codes of one length
 _WORDS, _LETTERS = 5, 30  # a typical cell of at least so many is a sentence
 _NOBODY_KNOWN = (
     "No quasi-identifier was recognised in this file: as it stands, the schema protects nobody.\n"
@@ -80,6 +82,17 @@ def propose_schema(frame: Any, target: str | None = None) -> Proposal:
 def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple[Column, str]:
     kind, why_kind = _type(values)
     role, why_role = _role(name, values, kind)
+    order: Order = ""
+    if role != "identifier" and not is_target and (days := _dates(values)) is not None:
+        kind, order, why_kind = "date", days[0], days[1]
+        values = read_days(values, order, name)
+    elif kind == "numeric" and role != "identifier" and _may_be_codes(values):
+        if suggests(name, "code"):
+            kind = "categorical"
+            digits = "whole numbers of one length that look like codes: kept as texts, grouped by their first digits"
+            why_kind = f'{values.nunique()} {digits}; if they count something: type = "numeric"'
+        else:
+            why_kind += ', all of one length; are they codes, of which no sum makes sense? Then: type = "categorical"'
     if is_target:
         role, kind = "target", "categorical"
         why_kind = f"{values.nunique()} labels"
@@ -92,7 +105,36 @@ def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple
     why = "\n".join(filter(None, [f"{kind}: {why_kind}", why_role, why_domain, why_actionable]))
     known = levels if levels is not None else domain
     read = known is not None
-    return Column(name, kind, role, None if levels else domain, levels, read=read, actionable=actionable), why
+    made = Column(name, kind, role, None if levels else domain, levels, read=read, actionable=actionable, order=order)
+    return made, why
+
+
+def _dates(values: pd.Series) -> tuple[Order, str] | None:
+    """In which order the cells say dates, and what to say about that; None where some cell is no date."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return "", "dates; of times, the day is kept"
+    filled = values.dropna()
+    if not (pd.api.types.is_string_dtype(filled.dtype) or isinstance(filled.dtype, pd.CategoricalDtype)):
+        return None
+    texts = [v for v in filled.astype(object).unique() if isinstance(v, str)]
+    if len(texts) < _FEW or all(t.strip().isdecimal() for t in texts):
+        return None
+    found = date_order(texts)
+    if found is None:
+        return None
+    doubt = "" if found else "; nothing tells whether day or month comes first: day first was taken, check it"
+    order = found or "dmy"
+    return order, f"dates, read as {ORDER_WORDS[order]}{doubt}"
+
+
+def _may_be_codes(values: pd.Series) -> bool:
+    """Whether many whole numbers all have the same number of digits, at least three."""
+    filled = values.dropna()
+    whole = pd.api.types.is_integer_dtype(filled.dtype) or bool((filled % 1 == 0).all())
+    if not whole or filled.nunique() < _SOME:
+        return False
+    low, high = float(filled.min()), float(filled.max())
+    return low >= _SHORTEST_CODE and high < _WIDEST and len(str(int(low))) == len(str(int(high)))
 
 
 def _type(values: pd.Series) -> tuple[Type, str]:
@@ -109,6 +151,8 @@ def _type(values: pd.Series) -> tuple[Type, str]:
 
 def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
     form = _form(values)
+    if form == "postcodes" and suggests(name, "direct"):
+        form = ""  # numbers of customers have the form of some country's postcodes
     few = len(values) >= _MANY and values.nunique() <= _FEW  # whether there is a telephone, say
     if form in _NAMING or (suggests(name, "direct") and form not in _KNOWN and not few):
         why = f"its cells are {form}" if form in _NAMING else "its name suggests that it points at one person"
@@ -217,6 +261,9 @@ def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, s
         return None, "no domain proposed: every value is missing"
     if kind == "numeric" and np.isinf(values.to_numpy(dtype=float, na_value=np.nan)).any():
         return None, "no domain proposed: it holds infinite values; replace them, or mark them missing"
+    if kind == "date":
+        first, last = (int(v) for v in _outward(float(values.min()), float(values.max()), signed=True))
+        return (max(first, FIRST), min(last, LAST)), f"domain: rounded outward {caution}"
     if kind == "numeric":
         low, high = _outward(float(values.min()), float(values.max()))
         whole = pd.api.types.is_integer_dtype(values)
@@ -227,14 +274,15 @@ def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, s
     return None, "no domain proposed: too many values" if kind == "categorical" else ""
 
 
-def _outward(low: float, high: float) -> tuple[float, float]:
+def _outward(low: float, high: float, *, signed: bool = False) -> tuple[float, float]:
     """The range widened to round numbers, so that nobody's exact value marks its end."""
     most = sys.float_info.max
     spread = min(high - low or abs(high) or 1.0, most)
     unit = 10.0 ** max(math.floor(math.log10(spread)), sys.float_info.min_10_exp)
     bottom = max((math.ceil(low / unit) - 1) * unit, -most)
     top = min((math.floor(high / unit) + 1) * unit, most)
-    bottom = max(bottom, 0.0) if low >= 0 else bottom  # nobody's value is needed to know that counts start at 0
+    if low >= 0 and not signed:  # nobody's value is needed to know that counts start at 0
+        bottom = max(bottom, 0.0)
     digits = max(0, -math.floor(math.log10(unit)))
     return round(bottom, digits), round(top, digits)
 

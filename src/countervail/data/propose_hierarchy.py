@@ -17,6 +17,7 @@ from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.hierarchy.rows import PERIODS, ROOT
 from countervail.core.schema import Column
+from countervail.core.words.dates import iso_column, read_days
 
 KINDS: Final = ("intervals", "quantiles", "dates", "prefixes", "order", "flat")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -53,6 +54,8 @@ def propose_hierarchy(
     if kind is not None and kind not in KINDS:
         raise bad_parameter("propose_hierarchy", "kind", f"one of {KINDS}", kind)
     name = str(values.name)
+    if column is not None and column.type == "date":
+        values = iso_column(read_days(values, column.order, name))
     present = values.dropna()
     if not len(present):
         raise SchemaError(f"Column '{name}' holds missing values only: there is nothing to group.")

@@ -118,7 +118,7 @@ class Explainer(Named, BaseEstimator, ABC):
 
     def _check_numbers(self, model: Any, frame: pd.DataFrame, table: Table, parameter: str) -> None:
         """Missing numbers are refused, unless explainer and model both take them."""
-        holes = frame[[n for n in frame.columns if table.schema[n].type == "numeric"]].isna().any(axis=1)
+        holes = frame[[n for n in frame.columns if table.schema[n].numeric]].isna().any(axis=1)
         if holes.any() and not (self.takes_missing and answers_to(model, frame[holes])):
             require_numbers(frame, table.schema, self._owner, parameter)
 

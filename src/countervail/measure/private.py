@@ -142,7 +142,7 @@ def _few(table: Table) -> Table:
 
 def _floats(table: Table) -> Table:
     """The table with all numbers as floats: answers lie on a grid that may hold fractions."""
-    numeric = [c.name for c in table.schema if c.type == "numeric" and c.role not in ("identifier", "target")]
+    numeric = [c.name for c in table.schema if c.numeric and c.role not in ("identifier", "target")]
     return replace(table, frame=table.frame.astype(dict.fromkeys(numeric, float)))
 
 
@@ -153,7 +153,7 @@ def _typed(frame: pd.DataFrame, table: Table) -> pd.DataFrame:
         for n in frame.columns
         if pd.api.types.is_integer_dtype(table.frame[n].dtype)
         and (frame[n].to_numpy(dtype=float) % 1 == 0).all()
-        and table.schema[n].type == "numeric"
+        and table.schema[n].numeric
     ]
     return frame.astype({n: table.frame[n].dtype for n in whole})
 

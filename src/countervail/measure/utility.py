@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 
-from countervail.attack.differential.encodings import encode_axis, make_specs
+from countervail.attack.differential.encodings import Spec, encode_axis, make_specs
 from countervail.core.arrays import Ints
 from countervail.core.canonical import code_values
 from countervail.core.errors import SchemaError, bad_parameter
@@ -21,6 +21,7 @@ from countervail.model.train import training_labels
 Encoding = Literal["midpoint", "bounds", "tf"]
 ENCODINGS: Final = {"midpoint": ("scaling", "hot"), "bounds": ("bounds", "hot"), "tf": ("tf", "tf")}
 _BINS: Final = 10
+_LABELS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def model_utility(
     test : Table
         Rows of the same schema that took no part in the release.
     encoding : {"midpoint", "bounds", "tf"}
-        Cells as numbers: the middle of a range, or both its ends (both: sets as one column per value); or "could this
+        Cells as numbers: the middle of a range, or both its ends (both: sets as one column per value, of very many the
+        50 most frequent); or "could this
         row be like the person who is asked about?", yes or no per column, with naive Bayes on the answers.
     learner : scikit-learn classifier, optional
         Default: gradient boosting; not used with "tf".
@@ -126,7 +128,7 @@ def _plain(values: pd.Series, *, numeric: bool) -> _Units:
 
 
 def _plain_axes(table: Table) -> list[_Units]:
-    return [_plain(table.frame[n], numeric=table.schema[n].type == "numeric") for n in table.schema.features]
+    return [_plain(table.frame[n], numeric=table.schema[n].numeric) for n in table.schema.features]
 
 
 def _released_axes(release: Release, original: Table) -> list[_Units]:
@@ -136,7 +138,7 @@ def _released_axes(release: Release, original: Table) -> list[_Units]:
         if name in cells:
             out.append(_Units(cells[name], np.asarray(release.groups, np.int64)))
         else:
-            out.append(_plain(release.others[name], numeric=original.schema[name].type == "numeric"))
+            out.append(_plain(release.others[name], numeric=original.schema[name].numeric))
     return out
 
 
@@ -149,11 +151,11 @@ def _learner_scores(
     from threadpoolctl import threadpool_limits
 
     wide = table.with_roles(quasi=table.schema.features)
-    specs = {s.column.name: s for s in make_specs(wide, ENCODINGS[encoding], _BINS)}
+    specs = {s.column.name: _bounded(s, table) for s in make_specs(wide, ENCODINGS[encoding], _BINS)}
     train, asked = [], []
     for units in features:
         name = units.axis.name
-        rows = _plain(test.frame[name], numeric=table.schema[name].type == "numeric")
+        rows = _plain(test.frame[name], numeric=table.schema[name].numeric)
         person = test.frame[name].iloc[:1]
         train.append(encode_axis(units.axis, person, specs[name])[0][units.at])
         asked.append(encode_axis(rows.axis, person, specs[name])[0][rows.at])
@@ -162,6 +164,15 @@ def _learner_scores(
     with threadpool_limits(1):  # threads that wait for one another take minutes where one takes seconds
         found = model.fit(np.hstack(train), codes).predict(np.hstack(asked))
     return np.asarray(kinds, dtype=object)[found]
+
+
+def _bounded(spec: Spec, table: Table) -> Spec:
+    """Of very many labels only the most frequent get a column: thousands of them take minutes and help no learner."""
+    if spec.how != "hot" or len(spec.values) <= _LABELS:
+        return spec
+    sizes = table.frame[spec.column.name].value_counts()
+    most = sorted(spec.values, key=lambda v: -int(sizes.get(v, 0)))[:_LABELS]
+    return replace(spec, values=tuple(most))
 
 
 def _tf_scores(
@@ -175,7 +186,7 @@ def _tf_scores(
     for units in features:
         name = units.axis.name
         axis, at, values = units.axis, units.at, test.frame[name]
-        if table.schema[name].type == "numeric" and table.schema[name].role != "quasi":
+        if table.schema[name].numeric and table.schema[name].role != "quasi":
             axis, at, values = _binned(axis, at, values)
         n_units = len(axis.low) if isinstance(axis, Range) else len(axis.bits)
         held = np.bincount(at * n_classes + codes, minlength=n_units * n_classes).reshape(n_units, n_classes)

@@ -112,7 +112,7 @@ def _pipeline(table: Table, kind: Kind, chosen: dict[str, Any], random_state: in
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-    labels = [n for n in table.schema.features if table.schema[n].type != "numeric"]
+    labels = [n for n in table.schema.features if not table.schema[n].numeric]
     numbers = [n for n in table.schema.features if n not in labels]
     if kind == "network":
         # Rare labels share a column: occupations and birthplaces alone would make hundreds.

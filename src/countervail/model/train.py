@@ -28,7 +28,7 @@ def train_forest(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
 
-    labels = [n for n in table.schema.features if table.schema[n].type != "numeric"]
+    labels = [n for n in table.schema.features if not table.schema[n].numeric]
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     forest = RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=random_state, n_jobs=n_jobs)
     pipeline = make_pipeline(make_column_transformer((one_hot, labels), remainder="passthrough"), forest)

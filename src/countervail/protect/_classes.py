@@ -20,6 +20,7 @@ from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
 from countervail.core.sealed import SealedTable, spell_favourable
 from countervail.core.table import Rows, Table, to_pandas
+from countervail.core.words.dates import read_days
 from countervail.ledger.ledger import Ledger
 from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, snapshot, verify_unchanged
 from countervail.protect._recorded import partition_digest
@@ -301,4 +302,6 @@ def new_rows(rows: Rows, schema: Schema, owner: str) -> pd.DataFrame:
         raise SchemaError(f"The 'rows' given to {owner} have columns that the schema does not declare: {extra}.")
     if len(frame) == 0:
         raise bad_parameter(owner, "rows", "at least one row", "none")
-    return frame[needed].reset_index(drop=True)
+    frame = frame[needed].reset_index(drop=True)
+    days = {c.name: read_days(frame[c.name], c.order, c.name) for c in schema if c.type == "date" and c.name in needed}
+    return frame.assign(**days) if days else frame

@@ -34,6 +34,14 @@ LABELS = {
     "m1": "M1",
     "d_min": "d_min",
 }
+_MEANINGS = (
+    "Correctness: the share of answers that change the decision, in percent. Dist_rec: how far an answer lies from the "
+    "person who asked. Plaus_prox: how far from the nearest real person; less is more plausible. M0 and M1: the shares "
+    "of answers that equal no record of the table, and exactly one, in percent. d_min: the distance to the nearest "
+    "record.",
+    "Claimed epsilon: the budget of one answer. Audited: what was measured from outside, at the least. All answers: "
+    "the budget of all answers together. In brackets: 95% intervals.",
+)
 _INTERNAL = (
     "M0, M1 and d_min compare answers with the private table: they are for its owner, and are no private figures "
     "themselves."
@@ -68,7 +76,7 @@ def compared_page(summary: Comparison, heading: str = "Which mechanism?") -> Pag
     """The sentence, the table, the pictures."""
     sections = [
         Section("Recommendation", facts=[Fact(*f) for f in summary.facts]),
-        Section("Measured", [_INTERNAL], header=HEADER, rows=summary.lines),
+        Section("Measured", [*_MEANINGS, _INTERNAL], header=HEADER, rows=summary.lines),
         *(Section(name, picture=svg, caption="Over the budget, with 95% intervals.") for name, svg in summary.pictures),
     ]
     return Page(heading, summary.lead, sections, summary.promise)

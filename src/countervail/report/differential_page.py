@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from countervail.attack.differential.test import DifferentialResult
-from countervail.report.figures import _PALETTE, INK, _canvas, to_svg
+from countervail.report.figures import _PALETTE, INK, _canvas, legend_above, to_svg
 from countervail.report.page import Fact, Page, Section
 
 _LINE = 10**-2.5
@@ -60,11 +60,11 @@ def cdf_picture(results: Mapping[str, DifferentialResult]) -> str:
     axes.set_xlabel("distance between the predictions with and without the person (d_pp)")
     axes.set_ylabel("% of people at most that")
     axes.set_ylim(0, 102)
-    axes.legend(frameon=False, fontsize=8)
+    legend_above(axes)
     return to_svg(figure, "Distribution of d_pp")
 
 
-_HEADER = ("", "learner", "people tested", "mean", "epsilon (largest)", "above 10^-2.5", "predictions that change")
+_HEADER = ("", "learner", "people tested", "mean", "largest distance", "above 10^-2.5", "predictions that change")
 
 
 def _row(name: str, r: DifferentialResult) -> list[str]:
@@ -84,7 +84,10 @@ def _row(name: str, r: DifferentialResult) -> list[str]:
 def _facts(results: Mapping[str, DifferentialResult]) -> list[Fact]:
     out = []
     for name, r in list(results.items())[:4]:
-        out.append(Fact(f"{r.share_above(_LINE).value:.0%}", f"of people move the prediction by over 10^-2.5: {name}"))
+        above = r.share_above(_LINE)
+        whom = "of all people" if not r.sampled else f"of the {len(r.d_pp):,} of {r.people:,} people who were tested"
+        span = f" (of all: {above.low:.0%} to {above.high:.0%})" if r.sampled else ""
+        out.append(Fact(f"{above.value:.0%}", f"{whom} move the prediction by over 10^-2.5: {name}{span}"))
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +57,13 @@ class Page:
 def render_page(page: Page) -> str:
     """The page as one HTML file without outside references; all text is escaped."""
     return _template().render(page=page)
+
+
+def with_notes(page: Page, notes: Sequence[str]) -> Page:
+    """The page with what is to be known beside its figures, unless it says so already."""
+    said = {t for s in page.sections for t in (*s.paragraphs, *s.quotes)} | set(page.footer.splitlines())
+    texts = [n for n in notes if n not in said and n.removeprefix("Note: ") not in said]
+    return replace(page, sections=[*page.sections, Section("What to know", texts)]) if texts else page
 
 
 def write_page(page: Page, path: str | Path) -> None:

@@ -37,7 +37,7 @@ def region_strip(e: Explanation, table: Table, language: str = "en") -> str:
 def coarse_shares(table: Table, name: str) -> tuple[list[Any], NDArray[np.float64]]:
     """Bins of a column and their heights: at most eight, in tenths, and nothing where fewer than ten people are."""
     values = table.frame[name].dropna()
-    if table.schema[name].type == "numeric":
+    if table.schema[name].numeric:
         edges = np.linspace(float(values.min()), float(values.max()), _BINS + 1)
         bins: list[Any] = [pd.Interval(a, b, closed="both") for a, b in pairwise(edges)]
         counts = np.histogram(values.to_numpy(float), edges)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from countervail.core.stats import Estimate
-from countervail.report.figures import _PALETTE, INK, _canvas, to_svg
+from countervail.report.figures import _PALETTE, INK, _canvas, legend_above, to_svg
 
 
 def trade_off(
@@ -34,5 +34,5 @@ def trade_off(
     axes.minorticks_off()
     axes.set_xlabel("epsilon of one answer (less is more private)")
     axes.set_ylabel(label)
-    axes.legend(frameon=False, fontsize=8)
+    legend_above(axes)
     return to_svg(figure, f"Trade-off: {label} over epsilon")

@@ -50,7 +50,7 @@ def encode_rows(frame: pd.DataFrame, attributes: Sequence[Attribute], owner: str
 def _encode_column(values: pd.Series, column: Column, owner: str) -> tuple[Attribute, Floats]:
     """How an ordinary column takes part; levels with missing values have no order and count as plain values."""
     values, column = conform_column(values, column)
-    if column.type == "numeric":
+    if column.numeric:
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         if np.isnan(numbers).any():
             hint = "Impute or drop them first; categorical and ordinal columns may hold missing values."
@@ -102,7 +102,7 @@ def _list_classes(labels: list[Any], owner: str) -> tuple[Any, ...]:
 def _declare(values: pd.Series, name: str, schema: Schema | None) -> Column:
     if schema is not None and name in schema:
         c = schema[name]
-        return Column(name, c.type, "attribute", None if c.type == "numeric" else c.domain, c.levels)
+        return Column(name, c.type, "attribute", None if c.numeric else c.domain, c.levels)
     dtype = values.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return Column(name, "ordinal", levels=tuple(dtype.categories)) if dtype.ordered else Column(name)

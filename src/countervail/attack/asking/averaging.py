@@ -190,7 +190,7 @@ class _Register:
         self.tolerance, self.schema = tolerance, table.schema
         self.people = [f[table.schema.features].reset_index(drop=True) for f in (table.frame, strangers)]
         self.quasi = table.schema.names("quasi") or table.schema.features
-        numeric = [n for n in self.quasi if table.schema[n].type == "numeric"]
+        numeric = [n for n in self.quasi if table.schema[n].numeric]
         self.scale = {n: max(float(np.ptp(strangers[n].dropna().to_numpy(float))), 1e-12) for n in numeric}
 
     def score(self, made: Sequence[dict[str, Any]]) -> tuple[Bools, Bools]:
@@ -227,7 +227,7 @@ def _average(heard: Heard, answers: int, average: Average, schema: Schema) -> di
         moved = [c for c in said if not fits(heard.asked[name], c)]
         if 2 * len(moved) <= len(rows):
             continue
-        if schema[name].type == "numeric" and not any(isinstance(c, _WIDE) for c in moved):
+        if schema[name].numeric and not any(isinstance(c, _WIDE) for c in moved):
             numbers = np.array(said, dtype=float)
             if average == "median":
                 made[name] = _median(numbers, silent, float(heard.asked[name]))
@@ -269,7 +269,7 @@ def _typical(control: Table) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name, values in control.features.items():
         held = values.dropna()
-        numeric = control.schema[str(name)].type == "numeric"
+        numeric = control.schema[str(name)].numeric
         if len(held):
             out[str(name)] = float(held.median()) if numeric else held.value_counts().index[0]
     return out

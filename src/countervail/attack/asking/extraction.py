@@ -81,7 +81,7 @@ class Extraction(OracleAttack):
 
     def planted(self, table: Table, control: Table) -> Explains:
         """An oracle that decides by many stripes and shows their edges."""
-        if not any(table.schema[n].type == "numeric" for n in table.schema.features):
+        if not any(table.schema[n].numeric for n in table.schema.features):
             raise SchemaError("What Extraction plants needs a numeric column. Declare one, or leave this attack out.")
         return StripedOracle(table)
 

@@ -62,7 +62,7 @@ def make_specs(table: Table, encoding: tuple[str, str], quantiles: int) -> list[
         numbers = places(values, column)
         numbers = numbers[np.isfinite(numbers)]
         low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
-        if column.type == "numeric" and column.domain is not None:
+        if column.numeric and column.domain is not None:
             low, high = float(column.domain[0]), float(column.domain[1])
         edges = np.unique(np.quantile(numbers, np.linspace(0, 1, quantiles + 1))) if len(numbers) else np.zeros(0)
         out.append(Spec(column, encoding[0], low, high, edges, tuple(column.levels or ())))
@@ -84,7 +84,7 @@ def quantiles_before(table: Table, quantiles: int) -> Table:
 
 def places(values: pd.Series, column: Column) -> Floats:
     """Numbers as they are, levels by rank; missing is NaN."""
-    if column.type == "numeric":
+    if column.numeric:
         return values.to_numpy(dtype=float, na_value=np.nan)
     rank = {v: float(i) for i, v in enumerate(column.levels or ())}
     return np.array([np.nan if pd.isna(v) else rank[v] for v in values.astype(object)])

@@ -59,7 +59,7 @@ def kinds_of_people(table: Table, rows: Ints, d_pp: NDArray[np.float64], shown: 
 def _bands(table: Table, name: str) -> tuple[Ints, list[str]]:
     """Each row's kind by one column, and what the kinds are called; numbers lie in four bands with open ends."""
     column, values = table.schema[name], table.frame[name]
-    if column.type != "numeric":
+    if not column.numeric:
         codes, kinds = code_values(values, column.values)
         return codes, [f"{name} {cell_text(v)}" for v in kinds]
     numbers = values.to_numpy(dtype=float, na_value=np.nan)

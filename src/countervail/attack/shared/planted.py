@@ -47,7 +47,7 @@ def open_release(table: Table) -> Release:
 def jittered_explanations(table: Table, share: float = 1e-4, seed: int = 0) -> Explanations:
     """Everybody's record with a little noise on every number: nothing is equal to a row any more."""
     cells, rng = table.features.copy(), generator(seed)
-    for name in (n for n in cells.columns if table.schema[n].type == "numeric"):
+    for name in (n for n in cells.columns if table.schema[n].numeric):
         numbers = cells[name].to_numpy(dtype=float, na_value=np.nan)
         cells[name] = numbers + rng.normal(0, share * max(float(np.nanstd(numbers)), 1e-12), len(cells))
     return explained(table.features, cells, table)
@@ -146,7 +146,7 @@ class CentredOracle(VerbatimOracle):
         frame, cells = self.table.frame, []
         for people in near:
             held = {n: frame[n].iloc[people[people >= 0]].tolist() for n in self.quasi}
-            cells.append({n: _hull(v, self.table.schema[n].type == "numeric") for n, v in held.items()})
+            cells.append({n: _hull(v, self.table.schema[n].numeric) for n, v in held.items()})
         return Regions.from_cells(cells, self.table.schema)
 
 

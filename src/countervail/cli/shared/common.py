@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 import typer
@@ -19,9 +22,13 @@ from rich.table import Table as RichTable
 from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import formula_cells
-from countervail.core.protocols import Progress as Report
+from countervail.core.protocols import Progress as Tick
 from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
+
+if TYPE_CHECKING:
+    from countervail.report.counted_page import Counted
+    from countervail.report.page import Page
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -30,7 +37,10 @@ _WIDE = 1_000  # characters of a table's line at most
 _EXACT = 1e15  # whole numbers below it are the same as floats
 _FEW = 20  # with fewer values, all of them may differ by chance
 
-Data = Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.", show_default=False)]
+Data = Annotated[
+    Path,
+    typer.Argument(help="A .csv, .csv.gz, .parquet or .xlsx file, or a folder of .parquet files.", show_default=False),
+]
 SchemaFile = Annotated[
     Path,
     typer.Option("--schema", "-s", help="Schema file; `countervail schema DATA` proposes one.", show_default=False),
@@ -43,7 +53,9 @@ LedgerOption = Annotated[
     Path | None, typer.Option("--ledger", help="Count this release in a ledger (`countervail ledger create`).")
 ]
 DatasetOption = Annotated[str | None, typer.Option("--dataset", help="With --ledger: whose ledger it must be.")]
+PageFile = Annotated[Path | None, typer.Option("--output", "-o", help="Write a page here (.html).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
 
 
 def say(text: str) -> None:
@@ -56,14 +68,62 @@ def remark(text: str) -> None:
     err.print(visible(text, keep="\n"), markup=False)
 
 
+def note(text: str) -> None:
+    """Something to know beside the result: on the terminal now, and in the JSON and on the page of this run."""
+    text = text if text.startswith("Note: ") else f"Note: {text}"
+    if text not in _NOTES.get():
+        _NOTES.set((*_NOTES.get(), text))
+        remark(text)
+
+
+def noted() -> tuple[str, ...]:
+    """All that was noted in this run."""
+    return _NOTES.get()
+
+
+def forget_notes() -> None:
+    """A new run begins."""
+    _NOTES.set(())
+
+
+def page_text(page: Page) -> str:
+    """A page with all that was noted in this run, as HTML."""
+    from countervail.report.page import render_page, with_notes
+
+    return render_page(with_notes(page, noted()))
+
+
+def counted_file(path: Path, schema: Schema) -> Counted:
+    """Which file a page is about."""
+    from countervail.core.release import package_version
+    from countervail.report.counted_page import Counted
+
+    files = sorted(p for p in path.rglob("*.parquet") if p.is_file()) if path.is_dir() else [path]
+    digest = hashlib.sha256(b"".join(hashlib.sha256(p.read_bytes()).digest() for p in files))
+    whole = digest.hexdigest() if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
+    columns = tuple((c.name, c.type, c.role) for c in schema)
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return Counted(path.name, whole, when, package_version(), schema.declared().digest(), columns)
+
+
 def show_text(text: str) -> None:
     """Text that may go into a file; control characters are shown as escapes only where a person looks at it."""
     typer.echo(visible(text, keep="\n\t") if sys.stdout.isatty() else text, nl=False)
 
 
 def say_json(data: Any) -> None:
-    """The result for a program."""
-    sys.stdout.write(json_text(data))
+    """The result for a program, with all that was noted in this run."""
+    sys.stdout.write(json_text(with_noted(data)))
+
+
+def with_noted(data: Any) -> Any:
+    """A result with the notes of this run beside its own."""
+    if not isinstance(data, Mapping):
+        return data
+    own = list(data.get("notes", ()))
+    if not own and not noted():
+        return data
+    return {**data, "notes": [*own, *(n for n in noted() if n not in own)]}
 
 
 def json_text(data: Any) -> str:
@@ -82,7 +142,7 @@ def table(header: list[str], rows: list[list[str]]) -> None:
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool = False) -> Iterator[Report]:
+def progress(what: str, *, quiet: bool = False) -> Iterator[Tick]:
     """A progress bar on the terminal; silent where there is none."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=quiet or not err.is_terminal) as bar:
@@ -101,10 +161,10 @@ def open_ledger(path: Path | None, dataset: str | None, edition: str = "") -> An
     return Ledger.open(path, dataset, edition)
 
 
-def say_formulas(frame: pd.DataFrame, path: Path) -> None:
+def note_formulas(frame: pd.DataFrame, path: Path) -> None:
     """Say that a CSV differs from its table where a spreadsheet would have run a cell."""
-    for note in formula_notes(frame, path):
-        remark(note)
+    for text in formula_notes(frame, path):
+        note(text)
 
 
 def formula_notes(frame: pd.DataFrame, path: Path) -> list[str]:

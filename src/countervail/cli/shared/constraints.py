@@ -77,7 +77,7 @@ def _value(name: str, text: str, table: Table) -> Any:
 
 
 def _numeric(name: str, table: Table) -> bool:
-    return name in table.schema.features and table.schema[name].type == "numeric"
+    return name in table.schema.features and table.schema[name].numeric
 
 
 def _number(text: str, option: str) -> float:

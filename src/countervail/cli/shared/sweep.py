@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from countervail.cli.shared.common import progress, say, say_json, table, whole_numbers
+from countervail.cli.shared.common import page_text, progress, say, say_json, table, whole_numbers
 from countervail.core.errors import ParameterError
+from countervail.core.files.frames import write_text
 from countervail.core.table import Table
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ def compare_k(
     with progress("Comparing", quiet=as_json) as tick:
         found = sweep(rows, wanted(text), protector=protector, encoding=encoding, progress=tick)
     if report is not None:
-        from countervail.report import write_page
-
-        write_page(sweep_page(found), report)
+        write_text(page_text(sweep_page(found)), report)
     if as_json:
         say_json({**found.to_dict(), "report": None if report is None else str(report)})
         return

@@ -16,6 +16,7 @@ from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
 from countervail.core.conform import check_hashable, conform_column
 from countervail.core.errors import SchemaError, listed
+from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.people import seem_copied
@@ -24,6 +25,7 @@ from countervail.core.release import Release
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_json
 from countervail.core.table import Table, to_pandas
+from countervail.core.words.dates import cell_days, read_days
 
 _NUMBER = r"(-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
 _RANGE = re.compile(rf"^\s*{_NUMBER}\s*(?:-| to )\s*{_NUMBER}\s*$")
@@ -41,9 +43,9 @@ class PublishedFile:
     schema: Schema
 
     @classmethod
-    def read(cls, path: str | Path, schema: Schema) -> PublishedFile:
+    def read(cls, path: str | Path, schema: Schema, reading: Reading = PLAIN) -> PublishedFile:
         """Read a .csv, .csv.gz or .parquet file that holds at least the schema's quasi-identifiers."""
-        return cls.of(read_frame(path, text=schema.names("quasi")), schema)
+        return cls.of(read_frame(path, text=schema.names("quasi"), reading=reading), schema)
 
     @classmethod
     def of(cls, frame: Any, schema: Schema) -> PublishedFile:
@@ -110,7 +112,7 @@ class PublishedFile:
         if self.frame.astype(str).duplicated().any():
             return False
         names = [c for c in self.schema if c.role not in ("quasi", "identifier") and c.name in self.frame.columns]
-        return any(_is_wide(v, c.type == "numeric") for c in names for v in _keyed(self.frame[c.name]).unique())
+        return any(_is_wide(v, c.numeric) for c in names for v in _keyed(self.frame[c.name]).unique())
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,7 @@ def read_release(path: str | Path, table: Table) -> Release:
         axes.append(Regions.from_cells(cells, Schema((column,))).axes[0].take(codes))
     shown = Schema(tuple(c for c in table.schema if c.role == "quasi" or c.name in frame.columns))
     plain = [c.name for c in shown if c.role != "quasi"]
-    others = pd.DataFrame({n: _as_in_table(frame[n], table.frame[n]) for n in plain})
+    others = pd.DataFrame({n: _as_in_table(frame[n], table.frame[n], table.schema[n]) for n in plain})
     return Release(Regions(tuple(axes), len(frame)), np.arange(len(frame)), others, shown, NoGuarantee("a file"))
 
 
@@ -231,6 +233,10 @@ def parse_cell(text: Any, column: Column, known: dict[str, Any]) -> Any:
         return text.item() if isinstance(text, np.generic) else text
     if (inside := _inside_set(text)) is not None:
         return frozenset(parse_cell(part, column, known) for part in _parts(inside, known))
+    if column.type == "date":
+        if (days := cell_days(text)) is None:
+            raise SchemaError(f"Column '{column.name}' of the release holds text that is neither a date nor a range.")
+        return days[0] if days[0] == days[1] else pd.Interval(*days, closed="both")
     if column.type == "numeric":
         if (ends := _range_ends(text)) is not None:
             return pd.Interval(_read_number(ends[0]), _read_number(ends[1]), closed="both")
@@ -261,7 +267,9 @@ def _read_number(text: str) -> float | int:
     return int(value) if value.is_integer() and "." not in text else value
 
 
-def _as_in_table(values: pd.Series, like: pd.Series) -> pd.Series:
+def _as_in_table(values: pd.Series, like: pd.Series, column: Column) -> pd.Series:
     """A plain column in the table's own spelling."""
+    if column.type == "date":
+        return read_days(values, "ymd", column.name).astype(object)
     known = {str(v): v for v in pd.unique(like.dropna())}
     return pd.Series([None if pd.isna(v) else known.get(str(v), v) for v in values], dtype=object)

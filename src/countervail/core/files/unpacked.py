@@ -30,6 +30,20 @@ def too_large(path: Path, packed: int, most: int) -> SchemaError:
     )
 
 
+def check_zip(path: Path) -> None:
+    """Refuse a zipped file, as those of Excel are, that unpacks to more than is allowed."""
+    from zipfile import BadZipFile, ZipFile
+
+    most = most_bytes()
+    try:
+        with ZipFile(path) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+    except (BadZipFile, OSError, ValueError):
+        raise SchemaError(f"The file '{path.name}' is not a readable Excel file.") from None
+    if size > most:
+        raise too_large(path, path.stat().st_size, most)
+
+
 def check_parquet(path: Path) -> None:
     """Refuse a Parquet file that would take more memory than is allowed, before any of it is read as a table.
 

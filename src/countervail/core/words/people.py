@@ -76,7 +76,7 @@ def nearest(value: Any, cell: Any, column: Column) -> Any:
     def far(v: Any) -> tuple[bool, float, str]:
         if v in rank and value in rank:
             return is_missing(v), abs(rank[v] - rank[value]), str(v)
-        numbers = column.type == "numeric" and not is_missing(v) and not is_missing(value)
+        numbers = column.numeric and not is_missing(v) and not is_missing(value)
         return is_missing(v), abs(v - value) if numbers else 0.0, str(v)
 
     return min(near, key=far, default=None)

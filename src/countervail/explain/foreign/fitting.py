@@ -15,6 +15,7 @@ from countervail.core.conform import plain
 from countervail.core.encode import conform_rows
 from countervail.core.errors import SchemaError, listed
 from countervail.core.table import Table
+from countervail.core.words.dates import read_days
 from countervail.explain.foreign.decoding import known_values, one_hot_columns
 from countervail.explain.foreign.scaled import check_scale
 from countervail.explain.foreign.taken import OWNER
@@ -102,7 +103,9 @@ class _Columns:
     def column(self, values: pd.Series, name: str) -> Any:
         """The column as the table would hold it; what is open is missing."""
         column = self.table.schema[name]
-        made = self._numbers(values, name) if column.type == "numeric" else self._labels(values, name)
+        if column.type == "date":
+            values = read_days(values, column.order, name)
+        made = self._numbers(values, name) if column.numeric else self._labels(values, name)
         gone = np.asarray(pd.isna(made), dtype=bool)
         meant = values.isna().to_numpy() & self.table.frame[name].isna().any()
         self.open[name] = gone & ~meant

@@ -35,7 +35,7 @@ class Axis:
     @classmethod
     def of(cls, column: Column, stored: Any, missing: bool) -> Self:
         """The axis of a declared column; `stored` is the dtype of the table's column."""
-        if column.type == "numeric":
+        if column.numeric:
             assert column.domain is not None
             values, whole = _cells(column.domain) if column.cuts is None else _declared(column.cuts)
             return cls(column, values, np.dtype(np.int64 if whole else np.float64))
@@ -52,7 +52,7 @@ class Axis:
     @property
     def numeric(self) -> bool:
         """Whether positions stand for numbers."""
-        return self.column.type == "numeric"
+        return self.column.numeric
 
     @property
     def ordered(self) -> bool:
@@ -143,7 +143,7 @@ class Grid:
                 f"rows, or off an ordered category dtype, would give them away. Where a proposed schema says "
                 f"'read = true', correct the values and delete that line."
             )
-        labels = [n for n in schema.features if schema[n].type != "numeric"]
+        labels = [n for n in schema.features if not schema[n].numeric]
         if isinstance(missing, str) or not set(missing) <= set(labels):
             must = f"a list of ordinal or categorical columns, among {labels}"
             raise bad_parameter(owner, "missing", must, missing if isinstance(missing, str) else list(missing))
@@ -199,7 +199,7 @@ class Grid:
 def _is_halved(column: Column, stored: Any) -> bool:
     """Whether everything in between would go to one of two ends: told by the declaration and the dtype alone."""
     d = column.domain
-    if column.type != "numeric" or column.cuts is not None or d is None or not pd.api.types.is_float_dtype(stored):
+    if not column.numeric or column.cuts is not None or d is None or not pd.api.types.is_float_dtype(stored):
         return False
     return len(d) == 2 and isinstance(d[0], int) and isinstance(d[1], int) and d[1] - d[0] == 1
 

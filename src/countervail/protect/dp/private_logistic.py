@@ -225,7 +225,7 @@ def _curvature(ones: Sequence[Ints], shares: Sequence[Shares], labels: int) -> F
 
 def _labels(table: Table, owner: str) -> list[Any]:
     target = table.schema.target
-    declared = None if target is None or table.schema[target].type == "numeric" else table.schema[target].public
+    declared = None if target is None or table.schema[target].numeric else table.schema[target].public
     if declared is None or len(declared) < 2:
         raise SchemaError(
             f"{owner} needs a target with declared labels, at least two: labels read off the rows would give them "

@@ -135,7 +135,7 @@ def public_target(schema: Schema) -> Schema:
 def _labels(schema: Schema, model: Any, owner: str) -> list[Any]:
     if schema.target is None:
         raise SchemaError(f"{owner} needs a target column: declare one with target='...' or in the schema.")
-    declared = schema[schema.target].public if schema[schema.target].type != "numeric" else None
+    declared = schema[schema.target].public if not schema[schema.target].numeric else None
     own = getattr(model, "classes_", None)
     if declared is None and (own is None or np.ndim(own) != 1):
         raise SchemaError(

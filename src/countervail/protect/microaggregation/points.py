@@ -47,7 +47,7 @@ def scales(quasi: Sequence[Quasi], data: Attributes, distinct: Ints, weight: Lon
     """The scales of a table's quasi-identifiers."""
     out = []
     for j, q in enumerate(quasi):
-        numeric, ordered = q.column.type == "numeric", q.kind == ORDERED
+        numeric, ordered = q.column.numeric, q.kind == ORDERED
         known = () if numeric else tuple(v for v in q.known if v is not None)
         there = distinct[:, j] != data.missing[j]
         if not ordered or not there.any():
@@ -100,7 +100,7 @@ def _centre(q: Quasi, j: int, data: Attributes, codes: Ints, weight: Longs, grou
     there = codes != data.missing[j]
     held = np.bincount(group[there], weight[there], n)
     gone = np.bincount(group, weight, n) > 2 * held
-    if q.column.type != "numeric":
+    if not q.column.numeric:
         counts = np.zeros((n, q.size), np.int64)
         np.add.at(counts, (group[there], codes[there]), weight[there])
         middle = (2 * counts.cumsum(axis=1) >= held[:, None]).argmax(axis=1)

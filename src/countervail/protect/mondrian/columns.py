@@ -58,7 +58,7 @@ class Quasi:
     @property
     def known(self) -> list[Any]:
         """The value of each code as a plain Python object (None for missing)."""
-        numeric = self.column.type == "numeric"
+        numeric = self.column.numeric
         values = [canonical_value(v) for v in self.values] if numeric else list(self.values)
         return [*values, None] if self.missing else values
 
@@ -72,7 +72,7 @@ def encode(table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[list[Qua
         column, values = table.schema[name], table.frame[name]
         hierarchy = hierarchies.get(name)
         known: Any
-        if column.type == "numeric":
+        if column.numeric:
             known, codes[:, j] = rank_numbers(values)
         elif column.type == "ordinal" and hierarchy is None:
             known, codes[:, j] = list(column.levels or ()), place_values(values, column.levels or ())
@@ -99,7 +99,7 @@ def describe(quasi: Sequence[Quasi], *, tree_loss: bool) -> Attributes:
     for j, q in enumerate(quasi):
         n = len(q.values)
         if q.kind == ORDERED:
-            positions[j, :n] = q.values if q.column.type == "numeric" else np.arange(n)
+            positions[j, :n] = q.values if q.column.numeric else np.arange(n)
             positions[j, n:] = positions[j, n - 1] if n else 0.0
             span[j] = positions[j, n - 1] - positions[j, 0] if n else 0.0
         else:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.canonical import canonical_value, code_values
+from countervail.core.conform import plain
 from countervail.core.errors import SchemaError
 from countervail.core.files.json_data import is_count, json_object, need, whole_json
 from countervail.core.region import Regions
@@ -195,7 +196,7 @@ class CutTree:
 
 def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[TreeColumn, list[Tree]]:
     """Cut points of an ordered column, and the trees with thresholds that count them."""
-    numeric = q.column.type == "numeric"
+    numeric = q.column.numeric
     values = np.asarray(q.values, float) if numeric else np.arange(len(q.values), dtype=float)
     used = [t.threshold[(t.attribute == j) & (t.cut == CUT_ORDERED)] for t in trees]
     thresholds = np.unique(np.concatenate(used)) if used else np.zeros(0, np.int32)
@@ -223,17 +224,18 @@ def _known_groups(q: Quasi, known: list[Any]) -> Ints:
     """Value x level in the numbers of the cuts; -1 for groups that the table has nobody in."""
     assert q.hierarchy is not None
     above = q.hierarchy.ancestors(q.known)
+    line = {row[0]: row for row in q.hierarchy.rows}
     number: dict[tuple[int, str], int] = {}
     for row, v in zip(above, q.known):
         for level in range(q.hierarchy.levels):
             if v is not None:
-                number[level, q.hierarchy.group(v, level)] = int(row[level])
+                number[level, line[plain(v)][level]] = int(row[level])
     out = np.full((len(known), q.hierarchy.levels), -1, np.int32)
     for i, v in enumerate(known):
         if v is None:
             out[i] = above[len(q.known) - 1]
         else:
-            out[i] = [number.get((level, q.hierarchy.group(v, level)), -1) for level in range(q.hierarchy.levels)]
+            out[i] = [number.get((level, line[plain(v)][level]), -1) for level in range(q.hierarchy.levels)]
     return out
 
 

@@ -111,7 +111,7 @@ def _axis(q: Quasi, j: int, labels: TightLabels, *, groups: bool) -> Axis:
             return _grouped(q, q.hierarchy, member)
         return Values.of(name, q.known, member)
     low, high, holes = labels.low[:, j], labels.high[:, j], labels.missing[:, j]
-    if q.column.type == "numeric":
+    if q.column.numeric:
         values = np.append(np.asarray(q.values, float), np.nan)  # code -1: none but missing
         return Range(name, values[low], values[high], holes=holes if q.missing else None).canonical()
     place = np.arange(len(q.values))
@@ -179,7 +179,7 @@ def unseen_values(q: Quasi) -> list[Any]:
         return []
     present = {plain(v) for v in q.known if v is not None}
     extra = [v for v in dict.fromkeys(q.hierarchy.values) if v not in present]
-    if q.column.type != "numeric":
+    if not q.column.numeric:
         return [spell_like(v, q.known) for v in extra]
     return [canonical_value(float(v)) for v in extra if _is_number(v)]
 

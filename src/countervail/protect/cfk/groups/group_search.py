@@ -356,7 +356,7 @@ def less_diverse(settings: SearchSettings, secret: pd.Series, column: Column) ->
 
 def _check_numbers(clean: Table, rows: pd.DataFrame, decision: Decision, owner: str) -> None:
     """Numbers may be missing where the model can do without them, as made-up rows tell."""
-    numbers = [n for n in clean.schema.features if clean.schema[n].type == "numeric"]
+    numbers = [n for n in clean.schema.features if clean.schema[n].numeric]
     holes = [n for n in numbers if clean.frame[n].isna().any()]
     if holes and not decision.answers_to(rows.assign(**dict.fromkeys(holes, np.nan))):
         require_numbers(clean.features, clean.schema, owner, "table")

@@ -49,7 +49,7 @@ class GroupTable:
     def first(cls, clean: Table, group: Ints, regions: Regions) -> tuple[Self, Ints]:
         """Seal a canonical table whose rows are all in groups; and the new number of each group."""
         schema, names = clean.schema, clean.schema.features
-        numbers = [n for n in names if schema[n].type == "numeric"]
+        numbers = [n for n in names if schema[n].numeric]
         heom = HEOM.fit(coder := Encoder.fit(clean), coder.encode(clean.features))
         measured = [n for n, m in zip(names, heom.measured) if m]
         quasi = schema.names("quasi")
@@ -187,7 +187,7 @@ class GroupTable:
         quasi, features = schema.names("quasi"), schema.features
         private = [n for n in features if n not in quasi]
         need(sealed.regions.names == quasi and list(sealed.others.columns) == private)
-        numeric = {n for n in features if schema[n].type == "numeric"}
+        numeric = {n for n in features if schema[n].numeric}
         need({a.name for a in sealed.regions.axes if isinstance(a, Range)} == numeric & set(quasi))
         need(all(holds_numbers(sealed.others[n]) for n in numeric & set(private)))
         need(set(data["kinds"].values()) <= {"plain", "category", "ordered"})
@@ -195,7 +195,7 @@ class GroupTable:
         numbers = [*data["scale"].values(), *(v for row in data["reach"] for v in row)]
         need(all(map(is_number, numbers)) and all(v > 0 for v in data["scale"].values()))
         need(set(data["scale"]) == {n for n in features if schema[n].type != "categorical"})
-        need(set(data["register"]) == {n for n in quasi if schema[n].type == "numeric"})
+        need(set(data["register"]) == {n for n in quasi if schema[n].numeric})
         need(set(data["sets"]) <= set(quasi))
         reach = np.array(data["reach"], dtype=float).reshape(len(sealed.regions), len(quasi))
         register = {n: np.array(v, dtype=float) for n, v in data["register"].items()}
@@ -208,7 +208,7 @@ class GroupTable:
 
     def _coding(self, column: Column) -> Coding:
         """The codes of one column: by declaration, else by content."""
-        if column.type == "numeric":
+        if column.numeric:
             return Coding(column, np.dtype(float))
         axes = {a.name: a for a in self.sealed.regions.axes}
         if column.name in axes:

@@ -129,7 +129,7 @@ class Roster:
                     f"The declared domain of column '{name}' is another one than when the groups of 'previous' were "
                     f"formed. Declare it as before: it takes part in distances and cells."
                 )
-            if now.type != old.type or (old.type != "numeric" and kind_of(values, now) != made.kinds[name]):
+            if now.type != old.type or (not old.numeric and kind_of(values, now) != made.kinds[name]):
                 raise SchemaError(
                     f"Column '{name}' was {old.type} ({made.kinds[name]}) when the groups of 'previous' were formed, "
                     f"and is {table.schema[name].type} ({kind_of(values, now)}) now. Declare and store it as before."

@@ -356,7 +356,7 @@ def _public_schema(schema: Schema) -> Schema:
 
 def _check_sizes(schema: Schema, owner: str) -> None:
     """Declared grids must fit memory; whether they do is no secret."""
-    public = {n: schema[n].public for n in schema.features if schema[n].type == "numeric"}
+    public = {n: schema[n].public for n in schema.features if schema[n].numeric}
     large = [n for n, d in public.items() if d is not None and len(d) == 3 and d[2] > _MOST_POSITIONS]
     if large:
         raise SchemaError(

@@ -1,0 +1,91 @@
+"""How files are read on the command line: four flags that every command with data takes, and what is said of a file."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from countervail.cli.shared.common import note
+from countervail.core.errors import InputWarning, ModelWarning, PrivacyWarning
+from countervail.core.files.csv_text import PLAIN, Reading
+from countervail.core.files.frames import read_frame
+from countervail.core.schema import Schema
+from countervail.core.table import Table
+
+_OURS = (InputWarning, ModelWarning, PrivacyWarning)
+_READING: ContextVar[Reading] = ContextVar("reading", default=PLAIN)
+_FLAGS = {
+    "encoding": "Of a CSV: such as cp1252 or latin-1. Default: UTF-8.",
+    "sep": "Of a CSV: what stands between cells (or 'tab'). Default: as the header tells.",
+    "decimal": "Of a CSV: the decimal mark in numbers.",
+    "thousands": "Of a CSV: the mark between thousands.",
+}
+
+
+def with_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with flags that say how its CSV files are written."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        token = _READING.set(Reading(**{n: given.pop(n) or "" for n in _FLAGS}))
+        try:
+            command(**given)
+        finally:
+            _READING.reset(token)
+
+    plain = inspect.signature(command, eval_str=True)
+    added = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[str | None, typer.Option(f"--{name}", help=text, rich_help_panel="Reading files")],
+        )
+        for name, text in _FLAGS.items()
+    ]
+    given = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in plain.parameters.values()]
+    signature = plain.replace(parameters=[*given, *added])
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return run
+
+
+def how_to_read() -> Reading:
+    """How the files of this run are written, as the flags say."""
+    return _READING.get()
+
+
+def read_table(path: Path, schema: Path | Schema) -> Table:
+    """The rows of a file that a schema declares; what is strange about it is noted."""
+    with noted_warnings():
+        return Table.read(path, schema, reading=how_to_read())
+
+
+def read_rows(path: Path, schema: Schema | None = None, *, text: tuple[str, ...] = ()) -> pd.DataFrame:
+    """The rows of a file as they are; what is strange about it is noted."""
+    with noted_warnings():
+        return read_frame(path, schema, text=text, reading=how_to_read())
+
+
+@contextmanager
+def noted_warnings() -> Iterator[None]:
+    """Warnings of ours become notes, which are on the terminal, in JSON and on the page; others stay as they are."""
+    with warnings.catch_warnings(record=True) as held:
+        warnings.simplefilter("default")
+        for kind in _OURS:
+            warnings.simplefilter("always", kind)
+        yield
+    for found in held:
+        if issubclass(found.category, _OURS):
+            note(str(found.message))
+        else:
+            warnings.warn_explicit(found.message, found.category, found.filename, found.lineno)
