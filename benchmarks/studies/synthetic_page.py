@@ -1,4 +1,4 @@
-"""Write the table of docs/guide/synthetic.md from the results: nothing in it is typed by hand."""
+"""Write the tables of docs/guide/synthetic.md from the results: nothing in them is typed by hand."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "synthetic.json"
 PAGE = ROOT / "docs" / "guide" / "synthetic.md"
 START, END = "<!-- table -->\n", "<!-- end -->"
+MODELS = ROOT / "benchmarks" / "results" / "private_model.json"
+MODEL_START, MODEL_END = "<!-- table: models -->\n", "<!-- end: models -->"
+PEERS = ROOT / "benchmarks" / "results" / "synthetic_peers.json"
+PEER_START, PEER_END = "<!-- table: peers -->\n", "<!-- end: peers -->"
 _LEVELS = {"pairs": "pairs of columns", "columns": "columns alone", "nothing": "nothing"}
 
 
@@ -47,11 +51,77 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def place(text: str) -> str:
+def model_table(found: dict[str, Any]) -> str:
+    """How right private models are, what answers about them are like, and what it costs to make them."""
+    sets = found["sets"]
+    lines = [
+        "Right about people whom the model has not seen; means of "
+        f"{found['draws']} trainings (`benchmarks/studies/private_model.py`). Answers: Dist_rec / Plaus_prox /",
+        "columns changed, of people whom the private model refuses; epsilon 1 for it and 1 for the answers.",
+        "",
+        _line("", [f"{n} ({s['n_train']:,})" for n, s in sets.items()]),
+        f"|---|{'---|' * len(sets)}",
+    ]
+    for label in next(iter(sets.values()))["accuracy"]:
+        said = [s["accuracy"][label] for s in sets.values()]
+        lines.append(_line(label, [f"{v['mean'] if isinstance(v, dict) else v:.1%}" for v in said]))
+    for label in next(iter(sets.values()))["answers"]:
+        cells = [_cell(s["answers"][label]) if label in s["answers"] else "" for s in sets.values()]
+        lines.append(_line(f"{label}, about the private model", cells))
+    third, rows = sets["adult"]["decision_as_third_column"], found["million_rows_cpu_seconds"]
+    near = [f"{third[n]['plaus_prox']['value']:.3f} and {third[n]['two_way']:.3f}" for n in ("with", "without")]
+    lines += [
+        "",
+        "Cliques of three under the same budget: PrivateSynthetic counts each pair by decision where there are people",
+        f"enough. On Adult, Plaus_prox (typical) and the total variation of pairs are {near[0]} with the decision as a",
+        f"third column, {near[1]} without.",
+        f"A million rows take {rows['PrivateSynthetic']:.1f} CPU seconds to fit beyond the model, and "
+        f"{rows['train_private_logistic']:.1f} to train on.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def peer_table(found: dict[str, Any]) -> str:
+    """What others make of the same people, and how long that takes them."""
+    sets = found["sets"]
+    labels = dict.fromkeys(label for s in sets.values() for label in s["found"])
+    draws = ", ".join(f"{n} {s['draws']}" for n, s in sets.items())
+    lines = [
+        "Dist_rec / Plaus_prox / columns changed; epsilon 1 and delta 1e-6 (DPGAN: 1e-5, no promise), the same grid,",
+        f"people and search (`benchmarks/studies/synthetic_peers.py`; draws: {draws}).",
+        "",
+        _line("", list(sets)),
+        f"|---|{'---|' * len(sets)}",
+    ]
+    lines += [_line(m, [_cell(s["found"][m]) if m in s["found"] else "" for s in sets.values()]) for m in labels]
+    made = dict.fromkeys(m for s in sets.values() for m in s["synthetic_table"])
+    for m in made:
+        apart = [s["synthetic_table"].get(m) for s in sets.values()]
+        words = [f"{w['one_way']:.3f} / {w['two_way']:.3f}" if w else "" for w in apart]
+        lines.append(_line(f"{m}: total variation of columns / of pairs", words))
+    for m in [m for m in labels if m == "DPGAN" or m.endswith("typical")]:
+        spent = [f"{s['found'][m]['fit_seconds']:.1f}" if m in s["found"] else "" for s in sets.values()]
+        lines.append(_line(f"{m.partition(',')[0]}: CPU seconds of a draw, the model's included", spent))
+    return "\n".join(lines) + "\n"
+
+
+def place(text: str, start: str = START, end: str = END, page: str | None = None) -> str:
     """The page with this table."""
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(START)
-    return before + START + text + END + rest.partition(END)[2]
+    page = PAGE.read_text(encoding="utf-8") if page is None else page
+    before, _, rest = page.partition(start)
+    return before + start + text + end + rest.partition(end)[2]
+
+
+def whole_page() -> str:
+    """The page with all its tables."""
+    page = place(table(_read(RESULTS)))
+    page = place(model_table(_read(MODELS)), MODEL_START, MODEL_END, page)
+    return place(peer_table(_read(PEERS)), PEER_START, PEER_END, page) if PEERS.exists() else page
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def _line(label: str, cells: list[str]) -> str:
@@ -69,7 +139,7 @@ def _interval(estimate: dict[str, Any]) -> str:
 
 def main() -> None:
     """Write the page."""
-    PAGE.write_text(place(table(json.loads(RESULTS.read_text(encoding="utf-8")))), encoding="utf-8")
+    PAGE.write_text(whole_page(), encoding="utf-8")
     print(f"Written: {PAGE.name}")
 
 

@@ -234,7 +234,7 @@ def explain(
             "them the role 'identifier'."
         )
     wishes = read_constraints(given, table)
-    missing_too = model is not None and registry.fact(kind, "takes_missing")
+    missing_too = bool(missing) if private else model is not None and registry.fact(kind, "takes_missing")
     queries, ids, unseen = (None, None, []) if rows is None else _asked(rows, table, private, missing_too, id_column)
     warn(unseen)
     trained = [_TRAINED] if model is None and model_epsilon is None else []

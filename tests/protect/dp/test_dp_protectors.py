@@ -359,7 +359,7 @@ def test_a_noisy_table_feeds_any_explainer():
     table = small_table(200)
     made = fitted(cv.DPTable, table)
     answers = made.explain(small_table(10, seed=1), small_model, cv.NICE("none", target="favourable"))
-    assert answers.guarantee == made.guarantee() and answers.guarantee.answers is None
+    assert answers.guarantee == made.answers_guarantee() and answers.guarantee.answers is None
     labelled = made.labelled(small_model)
     assert set(labelled.frame["ok"]) <= {"yes", "no"} and "id" not in labelled.frame
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.core.schema import Column
-from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.grid import Axis, Grid
 
 
 def grid_of(values, domain, missing=(), **more):
@@ -137,3 +137,10 @@ def test_german_credit_declares_every_domain():
     table = cv.load("german_credit")
     assert all(table.schema[n].public is not None for n in [*table.schema.features, table.schema.target])
     assert Grid.of(table, "test").sizes.tolist()[4] == 19
+
+
+def test_a_missing_number_has_the_last_place():
+    axis = Axis.of(Column("x", type="numeric", domain=(0, 4)), np.dtype(float), True)
+    assert len(axis) == 6 and axis.codes(pd.Series([0.0, np.nan, 9.0])).tolist() == [0, 5, 4]
+    assert axis.series(np.array([5, 2])).tolist()[1] == 2.0 and np.isnan(axis.series(np.array([5])).iloc[0])
+    assert np.isnan(axis.numbers()[-1]) and axis.dtype == np.float64 and axis.ordered

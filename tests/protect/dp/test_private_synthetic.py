@@ -300,3 +300,36 @@ def test_constraints_hold_and_several_answers_differ():
             assert 0 <= one.cells["income"] <= 100
     with pytest.raises(ParameterError, match="PrivateSynthetic"):
         private.explain(ROWS, constraints={"nothing": 1})
+
+
+def with_holes(n, seed=0):
+    table = small_table(n, seed=seed)
+    rng, frame = generator(seed), table.frame.copy()
+    frame["income"] = frame["income"].where(rng.random(n) > 0.2)
+    frame["age"] = frame["age"].astype(float).where(rng.random(n) > 0.1)
+    return cv.Table(frame, table.schema)
+
+
+def test_missing_numbers_are_a_level_of_their_own_where_that_is_declared(tmp_path):
+    holes, asked = ["income", "age"], with_holes(12, 3).features
+    table = with_holes(4_000)
+    model = cv.train_private_logistic(table, 5.0, missing=holes)
+    private = fitted(table, model, missing=holes, reward="typical", rows=2_000)
+    made = private.protect().to_frame()
+    assert made["income"].isna().mean() == pytest.approx(0.2, abs=0.05)
+    assert made["age"].isna().mean() == pytest.approx(0.1, abs=0.05)
+    answers = private.explain(asked)
+    assert set(answers.status) == {"found", "already_favourable"} and "nan" not in answers.to_text().lower()
+    private.save(tmp_path / "private.json")
+    assert cv.load_protector(tmp_path / "private.json", model).explain(asked).to_json() == answers.to_json()
+    with pytest.raises(SchemaError, match="name the columns in 'missing'"):
+        fitted(table, model, missing=["age"]).explain(asked)
+
+
+def test_missing_numbers_are_refused_where_nobody_can_answer_for_them():
+    with pytest.raises(ParameterError, match="the model takes missing numbers"):
+        fitted(BIG, small_model, missing=["income"])  # its scores would be NaN
+    with pytest.raises(ParameterError, match="train_private_logistic take missing numbers"):
+        cv.PrivateNeighbours(1.0, missing=["income"]).fit(BIG, small_model)
+    with pytest.raises(SchemaError, match=r"missing values in numeric columns: \['age', 'income'\]"):
+        fitted().explain(with_holes(12, 3).features)

@@ -38,7 +38,8 @@ class Axis:
         if column.numeric:
             assert column.domain is not None
             values, whole = _cells(column.domain) if column.cuts is None else _declared(column.cuts)
-            return cls(column, values, np.dtype(np.int64 if whole else np.float64))
+            # Numbers with holes are fractions to pandas and to models.
+            return cls(column, values, np.dtype(np.int64 if whole and not missing else np.float64), missing)
         values = tuple(column.values or ())
         if isinstance(stored, pd.CategoricalDtype):
             return cls(column, values, pd.CategoricalDtype(list(values), ordered=stored.ordered), missing)
@@ -56,8 +57,8 @@ class Axis:
 
     @property
     def ordered(self) -> bool:
-        """Whether near positions stand for near values."""
-        return self.column.type != "categorical" and not self.missing
+        """Whether near positions stand for near values; of numbers all but the last, where that is "missing"."""
+        return self.numeric or (self.column.type == "ordinal" and not self.missing)
 
     @property
     def default(self) -> int:
@@ -70,7 +71,8 @@ class Axis:
             numbers = values.to_numpy(dtype=float, na_value=np.nan)
             cells = np.asarray(self.values, dtype=float)
             codes = np.searchsorted((cells[1:] + cells[:-1]) / 2, numbers, side="right")
-            return np.where(np.isnan(numbers), self.default, codes).astype(np.int64)
+            nothing = len(cells) if self.missing else self.default
+            return np.where(np.isnan(numbers), nothing, codes).astype(np.int64)
         absent = len(self.values) if self.missing else self.default
         found: Ints
         if self._stored_as(values.dtype):
@@ -96,7 +98,9 @@ class Axis:
 
     def numbers(self) -> Floats:
         """What an :class:`Encoder` fitted to this axis makes of each position: the number, or the position itself."""
-        return np.asarray(self.values, dtype=float) if self.numeric else np.arange(len(self), dtype=float)
+        if not self.numeric:
+            return np.arange(len(self), dtype=float)
+        return np.array([*self.values, *([np.nan] if self.missing else [])], dtype=float)
 
     def distances(self, x: Floats) -> Ints:
         """HEOM terms from each number or position to every position of the axis, as whole numbers of 2**-30."""
@@ -132,8 +136,11 @@ class Grid:
     axes: tuple[Axis, ...]
 
     @classmethod
-    def of(cls, table: Table, owner: str, missing: Sequence[str] = ()) -> Self:
-        """The grid of a table whose every feature has a declared domain; `missing` names columns with that level."""
+    def of(cls, table: Table, owner: str, missing: Sequence[str] = (), *, numbers: bool = False) -> Self:
+        """The grid of a table whose every feature has a declared domain; `missing` names columns with that level.
+
+        `numbers` says whether columns of numbers may be among them.
+        """
         schema = table.schema
         bare = [n for n in schema.features if schema[n].public is None]
         if bare:
@@ -144,9 +151,12 @@ class Grid:
                 f"'read = true', correct the values and delete that line."
             )
         labels = [n for n in schema.features if not schema[n].numeric]
-        if isinstance(missing, str) or not set(missing) <= set(labels):
-            must = f"a list of ordinal or categorical columns, among {labels}"
-            raise bad_parameter(owner, "missing", must, missing if isinstance(missing, str) else list(missing))
+        able = schema.features if numbers else labels
+        if isinstance(missing, str) or not set(missing) <= set(able):
+            must = "a list of feature columns" if numbers else "a list of ordinal or categorical columns"
+            hint = "" if numbers else "PrivateSynthetic and train_private_logistic take missing numbers as well."
+            got = missing if isinstance(missing, str) else list(missing)
+            raise bad_parameter(owner, "missing", f"{must}, among {list(able)}", got, hint)
         empty = [n for n in labels if not schema[n].values]
         if empty:
             raise SchemaError(f"The domains of these columns hold no value: {empty}.")

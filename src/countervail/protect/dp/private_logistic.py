@@ -96,7 +96,7 @@ def train_private_logistic(
     check_count(owner, "steps", steps)
     check_ledger(ledger, owner, random_state)
     check_table(table, owner, DECLARED)
-    grid, labels = Grid.of(table, owner, missing), _labels(table, owner)
+    grid, labels = Grid.of(table, owner, missing, numbers=True), _labels(table, owner)
     budget = NoiseBudget(float(epsilon), float(delta), adjacency, random_state)
     covers: Adjacency = "both" if adjacency == "replace-one" else "add-remove"
     rho = rho_of(float(epsilon), float(delta)) if delta else None
@@ -123,14 +123,17 @@ class Shares:
     @classmethod
     def of(cls, axis: Axis) -> Self:
         """Every label its own weight; on an order, at most so many weights, and in between the two nearest."""
-        m = len(axis)
+        alone = int(axis.numeric and axis.missing)  # "missing" lies beside no number: a weight of its own
+        m = len(axis) - alone
         if not axis.ordered or m <= _KNOTS:
-            return cls(np.eye(m, dtype=np.int64) * WHOLE)
+            return cls(np.eye(m + alone, dtype=np.int64) * WHOLE)
         steps, at = _KNOTS - 1, np.arange(m)
         left = np.minimum(at * steps // (m - 1), steps - 1)
         right = (2 * WHOLE * (at * steps - left * (m - 1)) + m - 1) // (2 * (m - 1))  # rounded, in whole numbers
-        parts = np.zeros((m, _KNOTS), dtype=np.int64)
+        parts = np.zeros((m + alone, _KNOTS + alone), dtype=np.int64)
         parts[at, left], parts[at, left + 1] = WHOLE - right, right
+        if alone:
+            parts[m, _KNOTS] = WHOLE
         return cls(parts)
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Ints, Matrix, distinct_rows
-from countervail.core.encode import Encoder, encode_one, encode_queries
-from countervail.core.errors import SchemaError
+from countervail.core.encode import Encoder, encode_one, encode_queries, require_numbers
+from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table, to_pandas
-from countervail.model.decision import Decision
+from countervail.model.decision import Decision, answers_to
 from countervail.model.private import PrivateLogistic
 from countervail.protect.dp.grid import Grid
 
@@ -45,6 +45,10 @@ class Public:
         """From declared domains and a model that is taken as public."""
         probe = _probe(grid, schema, model, owner)
         identifiers = tuple(schema.names("identifier"))
+        holes = [a.column.name for a in grid.axes if a.numeric and a.missing]
+        if holes and not answers_to(model, probe.features.iloc[:2]):  # the second of them has every missing level
+            hint = "Leave them out, and a missing number counts as the middle of its domain."
+            raise bad_parameter(owner, "missing", "columns in which the model takes missing numbers", holes, hint)
         own = model.promise if isinstance(model, PrivateLogistic) else None
         public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), identifiers, owner, own)
         public._check_rows_are_judged_alone()
@@ -58,7 +62,13 @@ class Public:
         given = to_pandas(rows, self.owner, "rows")
         given = given.drop(columns=[n for n in self.identifiers if n in given.columns])
         self._check_whole(given)
-        return encode_queries(given, self.probe.schema, self.encoder, self.owner)
+        holes = [a.column.name for a in self.grid.axes if a.numeric and a.missing]
+        schema = self.probe.schema
+        found = encode_queries(given, schema, self.encoder, self.owner, holes=bool(holes))
+        if holes:
+            way = "Impute them first, or name the columns in 'missing'"
+            require_numbers(found[1].drop(columns=holes), schema, self.owner, "rows", way)
+        return found
 
     def classes_of(self, codes: Ints) -> Ints:
         """The decision about each coded record, as a function of that record alone.

@@ -151,7 +151,10 @@ def settle(
     found = []
     for axis, noisy in zip(grid.axes, ones):
         cells = np.stack([nearest_counts(y.astype(float), t) for y, t in zip(noisy, totals)])
-        bins = settle_bins(cells.sum(axis=0), widest, noise, axis.ordered)
+        alone = int(axis.numeric and axis.missing)  # "missing" lies beside no number
+        held = cells.sum(axis=0)[: len(axis) - alone]
+        bins = settle_bins(held, widest, noise, axis.ordered)
+        bins = np.append(bins, bins.max() + 1) if alone else bins
         if spread.level == "columns":  # there noise is most of what stands in a light cell
             cells = np.stack([smoothed(y.astype(float), bins, noise) for y in noisy])
         found.append(MarginalCounts.of(noisy, bins, cells))

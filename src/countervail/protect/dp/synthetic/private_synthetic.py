@@ -76,8 +76,8 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         How answers are searched in the synthetic table, as in :class:`NICE`. With a model that gives labels only,
         "typical" chooses among whole synthetic rows, and the others give the nearest one.
     missing : list of str
-        Ordinal and categorical columns in which "missing" is a public level of its own; elsewhere a missing value
-        counts as the middle level, or the first label.
+        Columns in which "missing" is a public level of its own (for numbers, the model must take them); elsewhere a
+        missing value counts as the middle of the domain, or the first label, and nobody is told.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     n_counterfactuals, immutable, ranges, monotone, forbidden, max_changes, costs
@@ -170,7 +170,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         self._check_parameters()
         check_table(table, self._owner, DECLARED)
         _check_sizes(table.schema, self._owner)
-        grid = Grid.of(table, self._owner, self.missing)
+        grid = Grid.of(table, self._owner, self.missing, numbers=True)
         self._prepare(grid, _public_schema(table.schema), model)
         self._make(self._drawn(grid.codes(table.features)), model)
         self._remember(table)
