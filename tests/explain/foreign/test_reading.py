@@ -1,6 +1,7 @@
 """Pairs, files and arrays; what is encoded comes back as it was, and what cannot be read is said or refused."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -57,6 +58,27 @@ def test_lists_and_cubes_hold_the_answers_to_each_row():
     assert text(e.counterfactuals.iloc[::2]) == text(RECORDS)
     few = [row.tolist() for row in codes[:1]]
     assert text(read(few, few, decode=undo).counterfactuals) == text(ASKED.iloc[:1])
+
+
+def test_objects_of_cel_and_frames_of_carla_by_their_documented_shape():
+    """Neither installs beside a Python of today: made-up rows in the shape that their documentation gives."""
+    found = SimpleNamespace(x_cfs=_codes(RECORDS), x_origs=_codes(ASKED), y_origs=[0] * 8, cf_group_ids=[1] * 8)
+    assert text(read(found, decode=_undo()).counterfactuals) == text(RECORDS)
+    with pytest.raises(cv.SchemaError, match="7 answers to 8 rows"):
+        read(SimpleNamespace(x_cfs=_codes(RECORDS)[:7], x_origs=_codes(ASKED)), decode=_undo())
+    low, span = TABLE.frame[["age", "income"]].min(), np.ptp(TABLE.frame[["age", "income"]].to_numpy(), axis=0)
+
+    def carla(frame):  # numbers from 0 to 1; one column for two labels, otherwise one for each; equal index
+        wide = pd.get_dummies(frame.astype({"city": "category", "level": "category"}), columns=["city", "level"])
+        scaled = (frame[["age", "income"]] - low) / span
+        return wide.drop(columns="ill").astype(float).assign(**scaled, ill_yes=(frame["ill"] == "yes").astype(float))
+
+    answers = carla(RECORDS).set_axis(ASKED.index)
+    answers.iloc[3] = np.nan
+    inverse = [lambda rows: rows.assign(**(rows[["age", "income"]] * span + low)), "one-hot"]
+    e = read(carla(ASKED), answers, decode=inverse)
+    assert text(e.factuals) == text(ASKED) and text(e.counterfactuals[e.found]) == text(RECORDS.drop(index=3))
+    assert e.status.tolist()[3] == "no_counterfactual"
 
 
 def test_rows_of_nothing_are_no_counterfactuals():

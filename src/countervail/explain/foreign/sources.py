@@ -180,13 +180,8 @@ def _cfnow(source: Any) -> Taken:
 
 
 def _cel(source: Any) -> Taken:
-    """Rows and answers of CEL, in groups where one row has several."""
+    """Rows of CEL (an `ExplanationResult`), and the answer to each beside it."""
     found, asked = as_rows(source.x_cfs, "counterfactuals"), as_rows(source.x_origs, "factuals")
-    groups = getattr(source, "cf_group_ids", None)
-    places = np.arange(len(found)) if groups is None else np.asarray(groups).ravel()
-    if len(places) != len(found) or (groups is None and len(found) != len(asked)):
+    if len(found) != len(asked):
         raise SchemaError(f"The CEL object given to {OWNER} has {len(found):,} answers to {len(asked):,} rows.")
-    if len(asked) == len(found) and groups is not None:  # each answer beside its own row, repeated
-        first = np.unique(places, return_index=True)[1]
-        asked, places = asked[np.sort(first)], pd.factorize(places)[0]
-    return Taken("CEL", found, asked, places.astype(np.int64), None, None)
+    return Taken("CEL", found, asked, np.arange(len(found), dtype=np.int64))
