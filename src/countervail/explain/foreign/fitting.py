@@ -140,7 +140,7 @@ class _Columns:
         whole = pd.api.types.is_integer_dtype(held)
         near = np.rint(numbers) if whole else _nearest(numbers, known)
         close = np.abs(numbers - near) <= _NOISE * np.maximum(np.abs(near), np.ptp(known) if len(known) else 0.0)
-        numbers = np.where(close, near, numbers)
+        numbers = np.where(close, near, [float(f"{v:.12g}") for v in numbers])
         check_scale(numbers, self.asked, held, column)
         if whole:
             self._remember("rounded", name, ~close & ~np.isnan(numbers))
