@@ -152,22 +152,26 @@ def test_inference_guesses_what_the_nearest_things_say_most_often():
     assert result.controls.value == pytest.approx(2 / 3)  # a=5 is as far from all four, most of which say "x"
 
 
-def test_fewer_strangers_than_members_are_brought_to_their_number():
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.5])
+def test_fewer_strangers_than_members_are_brought_to_their_number(spread):
     rng = np.random.default_rng(0)
-    n, m, w = 400, 150, 0.004
-    inside, outside = rng.binomial(n, w, 40_000), rng.binomial(m, w, 40_000)
-    chance = n * w * (1 - w) ** (n - 1)
-    assert coincidence(inside, outside, n, m).value == pytest.approx(chance, abs=0.01)
-    leaked = np.ones(100, dtype=int)  # each fits its one member and no stranger
-    assert coincidence(leaked, np.zeros(100, dtype=int), n, m).value == 0
+    n, m = 400, 150
+    w = np.minimum(0.003 * rng.lognormal(0, spread, 40_000), 1)
+    chance = float((n * w * (1 - w) ** (n - 1)).mean())
+    assert coincidence(rng.binomial(m, w), n, m).value == pytest.approx(chance, abs=0.03)
+    assert coincidence(np.zeros(100, dtype=int), n, m).value == 0
+    assert coincidence(np.full(100, 7), n, m).value == 0
 
 
-def test_intervals_of_coincidence_cover():
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+def test_intervals_of_coincidence_cover(spread):
     rng = np.random.default_rng(1)
-    n, m, w, cases, runs = 300, 200, 0.003, 150, 600
-    truth, held = n * w * (1 - w) ** (n - 1), 0
+    n, m, cases, runs = 300, 200, 150, 300
+    held = 0
     for _ in range(runs):
-        found = coincidence(rng.binomial(n, w, cases), rng.binomial(m, w, cases), n, m)
+        w = np.minimum(0.003 * rng.lognormal(0, spread, (2, 5000)), 1)
+        truth = float((n * w[0] * (1 - w[0]) ** (n - 1)).mean())
+        found = coincidence(rng.binomial(m, w[1][:cases]), n, m)
         held += found.low <= truth <= found.high
     assert 0.92 <= held / runs <= 0.98
 

@@ -13,7 +13,7 @@ from countervail.attack.result import AttackResult
 from countervail.attack.shared.planted import CentredOracle
 from countervail.core.arrays import Bools, Floats, Ints
 from countervail.core.cells import cell_text
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Invertible
 from countervail.core.stats import Estimate, clopper_pearson
@@ -67,6 +67,11 @@ class Inversion(OracleAttack):
         if not isinstance(oracle, Invertible):
             must = "a protector that offers its search (region_of, accepts, distance)"
             raise bad_parameter("Inversion", "oracle", must, type(oracle).__name__)
+        if hasattr(type(oracle), "table_") and not hasattr(oracle, "table_"):
+            raise SchemaError(
+                "Inversion reruns the search, for which a protector must know who is in which group; one that was "
+                "saved holds no rows. Fit it to the table, and attack that."
+            )
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
         left = self.left(oracle, queries, table)
         return self._left(left["bisectors"], self._detail(left, getattr(oracle, "k", 2)))

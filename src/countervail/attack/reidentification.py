@@ -101,7 +101,7 @@ class Reidentification(SetAttack):
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
-            coincidence(inside, outside, len(table), len(strangers)),
+            coincidence(outside, len(table), len(strangers)),
             clopper_pearson(round(self.share * len(drawn)), len(drawn)),
             inside,
             {

@@ -62,6 +62,7 @@ class SinglingOut(SetAttack):
 
     name: ClassVar[str] = "singling-out"
     criterion: ClassVar[Criterion] = "singling out"
+    variants: ClassVar[tuple[dict[str, str], ...]] = ({}, {"conditions": "univariate"})
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class SinglingOut(SetAttack):
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
-            coincidence(inside, outside, len(table), len(strangers)),
+            coincidence(outside, len(table), len(strangers)),
             clopper_pearson(int((blind == 1).sum()), len(blind)),
             inside,
             {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside))},

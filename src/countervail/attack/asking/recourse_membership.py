@@ -68,6 +68,7 @@ class RecourseMembership(OracleAttack):
 
     name: ClassVar[str] = "recourse-membership"
     criterion: ClassVar[Criterion] = "membership"
+    variants: ClassVar[tuple[dict[str, str], ...]] = ({}, {"version": "likelihood-ratio"})
 
     def __init__(
         self,

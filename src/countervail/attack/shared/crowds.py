@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from countervail.attack.result import share_of
 from countervail.core.arrays import Floats, Ints
 from countervail.core.rng import generator
-from countervail.core.stats import Estimate, clopper_pearson, mean_interval
+from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
+
+_DRAWS = 2000  # of the bootstrap behind an interval
+_STEPS = 60  # of bisection
 
 
 def crowd(control: Table, size: int, random_state: int) -> pd.DataFrame:
@@ -19,34 +21,46 @@ def crowd(control: Table, size: int, random_state: int) -> pd.DataFrame:
     return control.frame.iloc[np.sort(generator(random_state).permutation(len(control))[:size])]
 
 
-def coincidence(members: Ints, strangers: Ints, n: int, m: int) -> Estimate:
-    """Share of cases that fit exactly one among n strangers, of whom only m were looked at.
+def coincidence(strangers: Ints, n: int, m: int) -> Estimate:
+    """Share of conditions that exactly one of n strangers meets, where `strangers` of only m do.
 
-    For each case, `members` of the n members fit and `strangers` of the m strangers do. Where m < n, what m strangers
-    give is brought to n by what the members themselves give at m and at n: taking m of the n members at random changes
-    their figure as it would change that of strangers, and to this change a person who fits for being a member, and
-    nobody else, adds nothing (1 at n; m/n at m, n/m times).
+    With m >= n it is counted. With fewer, how many meet a condition is taken for negative binomial over conditions: its
+    two parameters are those that give the shares of conditions which nobody, and exactly one, of the m meets, and its
+    mean grows with the number of strangers. The interval is the bootstrap's, over conditions. No member is looked at.
     """
-    hit = strangers == 1
-    if len(hit) == 0 or n <= m:
-        return clopper_pearson(int(hit.sum()), len(hit))
-    more = n / m
-    whole: Floats = (members == 1).astype(float)
-    cases = more * hit + whole - more * _alone_among(members, n, m)
-    if not hit.any() and (cases <= 0).all():
-        none = clopper_pearson(0, len(hit))
-        return Estimate(0.0, 0.0, min(1.0, more * none.high), len(hit))
-    if (cases == cases[0]).all():
-        return share_of(np.clip(cases, 0, 1))
-    spread = mean_interval(cases)
-    value, low, high = (min(max(v, 0.0), 1.0) for v in (spread.value, spread.low, spread.high))
-    return Estimate(value, low, high, len(hit))
+    hits, cases = int((strangers == 1).sum()), len(strangers)
+    if cases == 0 or n <= m:
+        return clopper_pearson(hits, cases)
+    none, more = int((strangers == 0).sum()), n / m
+    if hits == 0:  # either nobody meets any of them, or many meet each: one alone is as rare among n
+        exact = clopper_pearson(0, cases)
+        return Estimate(0.0, 0.0, min(1.0, more * exact.high), cases)
+    counted = np.array([none, hits, cases - none - hits]) / cases
+    value = float(_grown(counted[None, :], more)[0])
+    drawn = generator(0).multinomial(cases, counted, size=_DRAWS) / cases
+    low, high = np.quantile(_grown(drawn, more), [0.025, 0.975])
+    exact = clopper_pearson(hits, cases)
+    high = max(float(high), value + (exact.high - exact.value))  # a bootstrap of very few hits is too narrow
+    return Estimate(value, min(float(low), value), min(high, 1.0), cases)
 
 
-def _alone_among(members: Ints, n: int, m: int) -> Floats:
-    """The chance that exactly one of m people fits, who are drawn from n of whom so many fit."""
-    from scipy.stats import hypergeom
+def _grown(shares: Floats, more: float) -> Floats:
+    """The share of conditions that exactly one person meets, among `more` times as many people.
 
-    kinds, which = np.unique(members, return_inverse=True)
-    out: Floats = np.asarray(hypergeom.pmf(1, n, kinds, m), dtype=float)[which]
+    `shares`: of the conditions that nobody, one person, or more people meet now. With q = a / (a + mean), nobody has
+    the share q^a and one person a (1 - q) q^a; so one's share over nobody's, by the logarithm of nobody's, is
+    (1 - q) / -log q, which rises with q.
+    """
+    none, one = np.maximum(shares[:, 0], 1e-9), shares[:, 1]
+    decay = -np.log(np.minimum(none, 1 - 1e-12))
+    ratio = one / none / decay
+    low, high = np.full(len(none), 1e-12), np.full(len(none), 1 - 1e-9)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        above = (1 - middle) / -np.log(middle) > ratio
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    q = (low + high) / 2
+    a = decay / -np.log(q)
+    grown = 1 / (1 + more * (1 - q) / q)
+    out: Floats = np.where(one > 0, a * (1 - grown) * grown**a, 0.0)
     return out
