@@ -10,6 +10,7 @@ import countervail as cv
 from countervail.core.files.frames import read_frame
 from countervail.core.files.schema_file import schema_toml, write_schema
 from countervail.data import propose_schema
+from countervail.data.public_grid import public_grid
 
 RNG = np.random.default_rng(0)
 
@@ -241,3 +242,18 @@ def test_what_nobody_can_change_is_proposed_as_such_with_the_reason():
     assert all(f"actionable {way}: nobody" in proposal.reasons[n] for n, way in fixed.items())
     toml = schema_toml(proposal.schema, proposal.reasons)
     assert "# actionable up: nobody gets younger" in toml and 'actionable = "up"' in toml
+
+
+def test_grids_are_proposed_from_names_alone_and_can_be_taken_as_they_are():
+    frame = pd.DataFrame(
+        {"age": range(20, 40), "loan amount": range(0, 2000, 100), "shoe": range(20), "hours": range(20)}
+    )
+    said, other = (propose_schema(f).reasons for f in (frame, frame * 3 + 1))
+    grids = {n: [line for line in said[n].splitlines() if "round numbers alone" in line] for n in frame}
+    assert grids == {n: [line for line in other[n].splitlines() if "round numbers alone" in line] for n in frame}
+    assert "domain = [0, 120]" in grids["age"][0] and "domain = [0, 168]" in grids["hours"][0] and not grids["shoe"]
+    assert "cuts = [0, 100, 200, 500, 1000," in grids["loan amount"][0]
+    for name in ("age", "loan amount", "duration_months"):
+        grid = public_grid(name)
+        cv.Column(name, type="numeric", domain=grid.domain, cuts=grid.cuts)  # a column takes it
+    assert all(propose_schema(frame).schema[n].read for n in frame)  # what was read off the rows stays marked

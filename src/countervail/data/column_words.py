@@ -91,6 +91,23 @@ _WORDS: dict[str, dict[str, str]] = {
         "es": "nacimiento nacido",
         "nl": "geboorte* geboren",
     },
+    "money": {
+        "en": "income wage wages salary amount price debt debts loan credit balance bill payment payments gain loss "
+        "rent savings premium revenue limit dollars euros usd eur",
+        "de": "einkommen lohn gehalt betrag preis schulden kredit kreditsumme darlehen saldo rechnung zahlung* miete "
+        "pramie umsatz",
+        "fr": "revenu revenus salaire montant prix dette dettes pret solde facture paiement* loyer prime",
+        "es": "ingresos salario sueldo importe precio deuda deudas prestamo saldo factura pago pagos renta alquiler",
+        "nl": "inkomen loon salaris bedrag prijs schuld schulden lening saldo rekening betaling* huur premie omzet",
+    },
+    "hours": {"en": "hours hour", "de": "stunden arbeitsstunden", "fr": "heures", "es": "horas", "nl": "uren"},
+    "months": {
+        "en": "months duration term tenure",
+        "de": "monate laufzeit dauer",
+        "fr": "mois duree",
+        "es": "meses plazo duracion",
+        "nl": "maanden looptijd duur",
+    },
 }
 
 

@@ -19,6 +19,7 @@ from countervail.core.words.dates import FIRST, LAST, ORDER_WORDS, Order, date_o
 from countervail.data.column_words import suggests
 from countervail.data.contents import form_of
 from countervail.data.header import check_header
+from countervail.data.public_grid import public_grid
 
 _TARGET = re.compile(r"^(class|target|label|outcome|decision|approved|default|y|income|risk)$", re.IGNORECASE)
 _NUMBER = re.compile(
@@ -102,11 +103,23 @@ def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple
         tuple(values.dtype.categories) if isinstance(values.dtype, pd.CategoricalDtype) and kind == "ordinal" else None
     )
     actionable, why_actionable = _actionable(name, kind, role)
-    why = "\n".join(filter(None, [f"{kind}: {why_kind}", why_role, why_domain, why_actionable]))
+    why_grid = _known_grid(name) if kind == "numeric" and role not in ("identifier", "target") else ""
+    why = "\n".join(filter(None, [f"{kind}: {why_kind}", why_role, why_domain, why_grid, why_actionable]))
     known = levels if levels is not None else domain
     read = known is not None
     made = Column(name, kind, role, None if levels else domain, levels, read=read, actionable=actionable, order=order)
     return made, why
+
+
+def _known_grid(name: str) -> str:
+    """A grid that no row was looked at for, to take the place of what was read off them."""
+    known = public_grid(name)
+    if known is None:
+        return ""
+    return (
+        f"for differentially private releases, from its name and round numbers alone ({known.why}), if that fits: "
+        f"{known.lines}, and no 'read'"
+    )
 
 
 def _dates(values: pd.Series) -> tuple[Order, str] | None:
