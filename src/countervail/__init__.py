@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from countervail import model as model
     from countervail import study as study
     from countervail.attack import DifferentialInferenceTest as DifferentialInferenceTest
+    from countervail.auditing import Appetite as Appetite
+    from countervail.auditing import Audit as Audit
+    from countervail.auditing import audit as audit
     from countervail.core.explanation import Explanation as Explanation
     from countervail.core.explanation import Explanations as Explanations
     from countervail.core.guarantee import AllOf as AllOf
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
 
 # Whatever needs more than Python is imported when first used: `import countervail` stays quick.
 _LATER = {
+    **dict.fromkeys(("Appetite", "Audit", "audit"), "countervail.auditing"),
     **dict.fromkeys(("Explanation", "Explanations"), "countervail.core.explanation"),
     **dict.fromkeys(
         ("AllOf", "DifferentialPrivacy", "KAnonymity", "KCommonality", "LDiversity", "NoGuarantee", "TCloseness"),
@@ -98,6 +102,8 @@ __all__ = [
     "MLEM2",
     "NICE",
     "AllOf",
+    "Appetite",
+    "Audit",
     "BudgetError",
     "Column",
     "CountervailError",
@@ -137,6 +143,7 @@ __all__ = [
     "TCloseness",
     "Table",
     "attack",
+    "audit",
     "data",
     "load",
     "load_protector",

@@ -56,6 +56,7 @@ class Shallow(ReleaseAttack):
     name: ClassVar[str] = "shallow"
     criterion: ClassVar[Criterion] = "inference"
     joint: ClassVar[bool] = False
+    for_small_tables: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -40,9 +40,10 @@ class SinglingOut(SetAttack):
     Notes
     -----
     *Threat model*: someone with the release and nothing else, who wants to point at one person ("the only one in the
-    data who ..."). Values that are an asker's own are no part of a condition. Controls: the same conditions among as
-    many people who were never in the data; where they are fewer, their figure is brought to the size of the data
-    (`shared.crowds`). Blind: conditions of values drawn column by column from what strangers have.
+    data who ..."). Values that are an asker's own are no part of a condition, and an answer that moves nothing which
+    others may know fits everybody. Controls: the same conditions among as many people who were never in the data; where
+    they are fewer, their figure is brought to the size of the data (`shared.crowds`). Blind: conditions of values drawn
+    column by column from what strangers have.
     Conditions on `features` can single people out of k-anonymous tables whose other columns are published as they are.
 
     References
@@ -93,8 +94,9 @@ class SinglingOut(SetAttack):
         names = self._names(release, table, self.columns)
         asked = self.predicates(release, names)
         strangers = crowd(control, len(table), self.random_state)
-        inside, outside = count_people(asked, table.frame), count_people(asked, strangers)
-        blind = count_people(self._blind(asked, control), table.frame)
+        silent = self._silent(release, names, len(asked))
+        inside, outside = (_with(count_people(asked, p), silent, len(p)) for p in (table.frame, strangers))
+        blind = _with(count_people(self._blind(asked, control), table.frame), silent, len(table))
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
@@ -118,6 +120,14 @@ class SinglingOut(SetAttack):
             chosen: Regions = sets[picked]
             return replace(chosen, free=free[picked] if free.any() else None)
         return self._univariate(sets, cells)
+
+    def _silent(self, release: Released, names: Sequence[str], asked: int) -> int:
+        """How many things say nothing of these columns, and so fit everybody; no more than are tried in all."""
+        if self.conditions != "multivariate":
+            return 0
+        sets = _only(value_sets(release), names)
+        silent = 0 if sets.free is None else int(sets.free.all(axis=1).sum())
+        return silent if self.n_targets is None else min(silent, max(self.n_targets - asked, 0))
 
     def _univariate(self, sets: Regions, cells: Ints) -> Regions:
         at: list[tuple[int, int, int]] = []  # thing, column, and which end is open
@@ -169,6 +179,11 @@ def count_people(asked: Regions, people: pd.DataFrame) -> Ints:
     counted = np.bincount(keys[: len(people)], minlength=int(keys.max()) + 1)
     found: Ints = counted[keys[len(people) :]].astype(np.int64)
     return found
+
+
+def _with(counts: Ints, silent: int, everybody: int) -> Ints:
+    """The counts, and those of things that say nothing."""
+    return np.concatenate([counts, np.full(silent, everybody, dtype=np.int64)])
 
 
 def _comparable(values: pd.Series) -> pd.Series:

@@ -11,6 +11,8 @@ import typer
 
 from countervail.cli.anonymize import FLAGS as ANONYMIZE_FLAGS
 from countervail.cli.anonymize import anonymize
+from countervail.cli.audits.audit import audit
+from countervail.cli.audits.verify import verify
 from countervail.cli.check import check
 from countervail.cli.demo import demo
 from countervail.cli.dit import FLAGS as DIT_FLAGS
@@ -66,8 +68,8 @@ def _start(
     forget_notes()
 
 
-_READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit)
-for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, proof, warm):
+_READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, audit)
+for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, audit, verify, proof, warm):
     app.command(cls=_METHODS.get(command, PlainCommand))(with_reading(command) if command in _READING else command)
 app.add_typer(ledger)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,7 @@ _PALETTE = (ACCENT, SECOND, "#6b8f3c", "#7a5195")
 
 def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -> str:
     """Distributions of one quantity for several variants, as outlines on common bins."""
-    figure, axes = _canvas()
+    figure, axes = canvas()
     finite = {n: np.asarray(v, dtype=float)[np.isfinite(np.asarray(v, dtype=float))] for n, v in series.items()}
     pooled = np.concatenate([v for v in finite.values() if len(v)] or [np.zeros(1)])
     edges = np.histogram_bin_edges(pooled, bins=bins)
@@ -35,7 +36,7 @@ def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -
 
 def bars(names: Sequence[str], values: Sequence[float], label: str) -> str:
     """One horizontal bar per name."""
-    figure, axes = _canvas(height=0.6 + 0.34 * len(names))
+    figure, axes = canvas(height=0.6 + 0.34 * len(names))
     words = [name.replace("$", r"\$") for name in names]  # a pair of dollars would be read as mathematics
     axes.barh(words[::-1], list(values)[::-1], color=ACCENT, height=0.6)
     axes.set_xlabel(label)
@@ -44,7 +45,7 @@ def bars(names: Sequence[str], values: Sequence[float], label: str) -> str:
 
 def before_after(names: Sequence[str], before: Sequence[float], after: Sequence[float], label: str) -> str:
     """Two bars per value or bin: as it was, and as it is published."""
-    figure, axes = _canvas()
+    figure, axes = canvas()
     place = np.arange(len(names))
     axes.bar(place - 0.2, list(before), width=0.4, color=INK, label="original")
     axes.bar(place + 0.2, list(after), width=0.4, color=ACCENT, label="released")
@@ -64,7 +65,7 @@ def rule_bars(
     from matplotlib.colors import to_hex
     from matplotlib.patches import Patch
 
-    figure, axes = _canvas(height=1.0 + 0.3 * len(conditions))
+    figure, axes = canvas(height=1.0 + 0.3 * len(conditions))
     wheel = [to_hex(colormaps["tab20"](i % 20)) for i in range(len(classes))]
     colour = dict(zip(classes, _PALETTE if len(classes) <= len(_PALETTE) else wheel))
     for row, (left, people) in enumerate(zip(conclusions, support)):
@@ -85,7 +86,7 @@ def budget_line(times: Sequence[int], spent: Sequence[float]) -> str:
     """How much of a budget was spent by when: steps that only go up, towards a line that they never cross."""
     from datetime import UTC, datetime
 
-    figure, axes = _canvas()
+    figure, axes = canvas()
     when = [datetime.fromtimestamp(t, UTC) for t in times]
     shares = [100 * s for s in spent]
     axes.step(when, shares, where="post", color=ACCENT, linewidth=1.8)  # type: ignore[arg-type]
@@ -113,10 +114,18 @@ def to_svg(figure: Figure, title: str) -> str:
     with mpl.rc_context({"svg.hashsalt": "countervail", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Title": title}, bbox_inches="tight")
     text = buffer.getvalue()
-    return text[text.index("<svg") :].replace("<svg ", '<svg role="img" ', 1)
+    return text[text.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label={quoteattr(title)} ', 1)
 
 
-def _canvas(width: float = 7.0, height: float = 2.6) -> tuple[Figure, Axes]:
+def to_png(figure: Figure) -> bytes:
+    """The figure as a picture of points, for paper."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def canvas(width: float = 7.0, height: float = 2.6) -> tuple[Figure, Axes]:
+    """Empty axes in our colours."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))

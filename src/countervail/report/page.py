@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from countervail.core.cells import visible
 from countervail.core.files.frames import write_text
 from countervail.core.guarantee import DifferentialPrivacy, Guarantee
 
@@ -29,8 +30,20 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Banner:
+    """The one word of a report, what it means, and how it is to be taken: "good", "bad" or "open"."""
+
+    word: str
+    meaning: str
+    tone: str = "open"
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with any of: paragraphs, large figures, a table, quotations, a picture (SVG)."""
+    """A heading with any of: paragraphs, large figures, a table, quotations, a picture (SVG), points, lines to fill in.
+
+    A picture comes with the table behind it, if there is one, folded away.
+    """
 
     heading: str
     paragraphs: Sequence[str] = ()
@@ -40,6 +53,8 @@ class Section:
     quotes: Sequence[str] = ()
     picture: str = ""
     caption: str = ""
+    points: Sequence[str] = ()
+    blanks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,7 @@ class Page:
     promise: str
     footer: str = ""
     language: str = "en"
+    banner: Banner | None = None
 
 
 def render_page(page: Page) -> str:
@@ -76,4 +92,10 @@ def _template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("countervail.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template("page.html.j2")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, finalize=_shown)
+    return made.get_template("page.html.j2")
+
+
+def _shown(value: Any) -> Any:
+    """Control characters of the data are seen as escapes; what is marked as safe is a picture of ours."""
+    return visible(value, keep="\n") if type(value) is str else value

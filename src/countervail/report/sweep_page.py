@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from countervail.measure.sweep import Sweep, SweepPoint
-from countervail.report.figures import ACCENT, INK, SECOND, _canvas, legend_above, to_svg
+from countervail.report.figures import ACCENT, INK, SECOND, canvas, legend_above, to_svg
 from countervail.report.page import Page, Section
 
 HEADER = ("k", "classes", "left out", "NCP", "highest risk", "average risk", "query error", "accuracy", "before")
@@ -50,7 +50,7 @@ def sweep_page(sweep: Sweep, title: str = "Which k?") -> Page:
 
 def cost_picture(sweep: Sweep) -> str:
     """NCP and the average risk over k; a line marks the knee."""
-    figure, axes = _canvas(height=3.0)
+    figure, axes = canvas(height=3.0)
     ks = [p.k for p in sweep.points]
     axes.plot(ks, [100 * p.ncp for p in sweep.points], marker="o", markersize=4, color=ACCENT, label="NCP")
     axes.plot(
@@ -66,7 +66,7 @@ def cost_picture(sweep: Sweep) -> str:
 
 def model_picture(sweep: Sweep) -> str:
     """Accuracy over k beside that on the original rows."""
-    figure, axes = _canvas(height=3.0)
+    figure, axes = canvas(height=3.0)
     judged = [(p.k, p.model) for p in sweep.points if p.model is not None]
     ks = [k for k, _ in judged]
     values = [100 * m.released.value for _, m in judged]

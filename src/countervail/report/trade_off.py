@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from countervail.core.stats import Estimate
-from countervail.report.figures import _PALETTE, INK, _canvas, legend_above, to_svg
+from countervail.report.figures import _PALETTE, INK, canvas, legend_above, to_svg
 
 
 def trade_off(
@@ -20,7 +20,7 @@ def trade_off(
     >>> svg.startswith("<svg role=")
     True
     """
-    figure, axes = _canvas(height=3.0)
+    figure, axes = canvas(height=3.0)
     for colour, (name, points) in zip(_PALETTE, series.items()):
         at = sorted(points)
         low, high = ([abs(points[e].value - getattr(points[e], side)) for e in at] for side in ("low", "high"))

@@ -1,0 +1,263 @@
+"""The battery: every attack that applies, each with a planted leak that it must find, within a limit of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from countervail import registry
+from countervail.attack import AttackResult, OracleAttack
+from countervail.auditing.finding import Counts, Finding, SetSizes, detail_of, worst_group
+from countervail.auditing.subject import Subject
+from countervail.core.errors import CountervailError, bad_parameter
+from countervail.core.explanation import Explanations
+from countervail.core.protocols import Invertible, Progress
+from countervail.core.rng import generator
+from countervail.core.table import Table
+
+_TARGETS, _ASKED = 1000, 100  # people attacked at most, by reading what was released and by asking
+_PLANTED = 500  # people among whom a leak is planted
+_SMALL, _NARROW = 500, 10  # released things and columns up to which patient attacks are tried
+_GROUP = 20  # askers that a group must have to be looked at
+_MOST_GROUPS = 20
+Outcome = Literal["run", "does not apply", "failed"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Setting:
+    """What all attacks share."""
+
+    subject: Subject
+    table: Table
+    attacks: tuple[Any, ...]
+    groups: tuple[tuple[str, Explanations], ...] = ()
+
+    @property
+    def asking(self) -> Table:
+        """Those who were asked about and got an answer; all of them where nobody did."""
+        released = self.subject.released
+        if not isinstance(released, Explanations) or released.query is None or not released.found.any():
+            return self.subject.askers
+        return self.subject.askers.take(np.unique(released.query[released.found]))
+
+    @property
+    def some(self) -> tuple[Table, Table]:
+        """Members and controls among whom leaks are planted."""
+        return tuple(_some_of(t) for t in (self.table, self.subject.strangers))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run of one attack: on its planted leak, on what is audited, or on the answers to one group."""
+
+    attack: int
+    on: str  # "planted", "real", or "group"
+    group: int = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Done:
+    """How a step ended; `why` names a reason, never a value."""
+
+    step: Step
+    outcome: Outcome
+    seconds: float
+    result: AttackResult | None = None
+    why: str = ""
+
+
+def fitting_attacks(subject: Subject, only: Sequence[str] | None = None) -> tuple[Any, ...]:
+    """The attacks of the registry that can be tried on a subject, in their usual settings."""
+    kinds = registry.attacks()
+    if only is not None and (unknown := [n for n in only if n not in kinds]):
+        raise bad_parameter("audit", "attacks", f"some of {', '.join(kinds)}", ", ".join(unknown))
+    chosen = [kind for name, kind in kinds.items() if only is None or name in only]
+    return tuple(
+        registry.made(kind, {"n_targets": _ASKED if issubclass(kind, OracleAttack) else _TARGETS, **settings})
+        for kind in chosen
+        if _can(kind, subject)
+        for settings in registry.fact(kind, "variants")
+    )
+
+
+def groups_of(subject: Subject, by: str | None) -> tuple[tuple[str, Explanations], ...]:
+    """The answers to each group of askers of at least 20 people; none where `by` is not given."""
+    if by is None:
+        return ()
+    e = subject.released
+    if not isinstance(e, Explanations):
+        return ()
+    if by not in e.factuals.columns:
+        raise bad_parameter("audit", "by", f"a column of the people who ask: {', '.join(e.factuals.columns)}", by)
+    values = e.factuals[by].astype(object).where(e.factuals[by].notna(), "missing").astype(str)
+    kinds = values[e.found].value_counts()
+    if len(kinds) > _MOST_GROUPS:
+        raise bad_parameter("audit", "by", f"a column of at most {_MOST_GROUPS} values", f"one of {len(kinds)}")
+    large = sorted(str(g) for g in kinds.index[kinds >= _GROUP])
+    return tuple((g, part_of(e, (values == g).to_numpy())) for g in large)
+
+
+def part_of(e: Explanations, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Explanations:
+    """Some of the answers."""
+    at = np.flatnonzero(rows)
+
+    def picked(values: Any) -> Any:
+        return values.iloc[at].reset_index(drop=True)
+
+    return replace(
+        e,
+        factuals=picked(e.factuals),
+        counterfactuals=picked(e.counterfactuals),
+        status=picked(e.status),
+        before=picked(e.before),
+        after=picked(e.after),
+        scores=None,
+        pureness=None if e.pureness is None else e.pureness[at],
+        own=None if e.own is None else e.own[at],
+        query=np.arange(len(at)),
+        notes=None,
+        ids=None,
+        audit=None,
+    )
+
+
+def run_battery(
+    setting: Setting, *, until: float | None = None, jobs: int = 1, progress: Progress | None = None
+) -> tuple[Finding, ...]:
+    """All attacks, planted leaks first; what is not done by `until` (a time.monotonic()) is said to be not run."""
+    plan = [Step(i, "planted") for i in range(len(setting.attacks))]
+    plan += [Step(i, "real") for i in range(len(setting.attacks))]
+    plan += [
+        Step(i, "group", g)
+        for i, attack in enumerate(setting.attacks)
+        if not isinstance(attack, OracleAttack)
+        for g in range(len(setting.groups))
+    ]
+    ended: dict[Step, Done] = {}
+    for done in _in_processes(setting, plan, until, jobs) if jobs > 1 else _one_by_one(setting, plan, until):
+        ended[done.step] = done
+        if progress is not None:
+            progress(len(ended), len(plan))
+    return tuple(f for i in range(len(setting.attacks)) if (f := _finding(setting, i, ended)) is not None)
+
+
+def _one_by_one(setting: Setting, plan: Sequence[Step], until: float | None) -> Iterator[Done]:
+    for step in plan:
+        if until is not None and time.monotonic() >= until:
+            return
+        yield carry_out(setting, step)
+
+
+def _in_processes(setting: Setting, plan: Sequence[Step], until: float | None, jobs: int) -> Iterator[Done]:
+    """Steps in processes of their own, which are ended when the time is up."""
+    from concurrent.futures import TimeoutError as LateError
+    from concurrent.futures import as_completed
+
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_remember, initargs=(setting,))
+    try:
+        futures = [pool.submit(_remembered, step) for step in plan]
+        left = None if until is None else max(until - time.monotonic(), 0.0)
+        try:
+            for future in as_completed(futures, timeout=left):
+                yield future.result()
+        except LateError:
+            return
+    finally:
+        pool.shutdown(wait=False, kill_workers=True)
+
+
+_SETTING: list[Setting] = []  # of the process that carries steps out
+
+
+def _remember(setting: Setting) -> None:
+    _SETTING[:] = [setting]
+
+
+def _remembered(step: Step) -> Done:
+    return carry_out(_SETTING[0], step)
+
+
+def carry_out(setting: Setting, step: Step) -> Done:
+    """One step; whatever it raises is told by its kind."""
+    attack, start = setting.attacks[step.attack], time.perf_counter()
+    try:
+        people, strangers = setting.table, setting.subject.strangers
+        if step.on == "planted":
+            people, strangers = setting.some
+            what = attack.planted(people, strangers)
+        elif step.on == "group":
+            what = setting.groups[step.group][1]
+        elif isinstance(attack, OracleAttack):
+            what = setting.subject.oracle
+            # Whoever looks for people in answers asks as those who get one.
+            strangers = setting.asking if attack.criterion == "singling out" else strangers
+        else:
+            what = setting.subject.released
+        result = attack.run(what, people, strangers)
+    except CountervailError as error:
+        return Done(step, "does not apply", time.perf_counter() - start, why=str(error))
+    except Exception as error:  # noqa: BLE001 - one attack that fails must not end the others; its text may hold rows
+        return Done(step, "failed", time.perf_counter() - start, why=f"it raised {type(error).__name__}")
+    return Done(step, "run", time.perf_counter() - start, result)
+
+
+def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | None:
+    """What became of an attack; None where it does not apply."""
+    attack = setting.attacks[i]
+    empty = Finding(
+        attack.label,
+        attack.criterion,
+        isinstance(attack, OracleAttack),
+        registry.summary(type(attack)),
+    )
+    planted, real = ended.get(Step(i, "planted")), ended.get(Step(i, "real"))
+    if any(d is not None and d.outcome == "does not apply" for d in (planted, real)):
+        return None
+    seconds = sum(d.seconds for s, d in ended.items() if s.attack == i)
+    found = None if planted is None or planted.result is None else Counts.of(planted.result)
+    if failed := next((d for d in (planted, real) if d is not None and d.outcome == "failed"), None):
+        return replace(empty, status="failed", why=failed.why, planted=found, seconds=seconds)
+    if planted is None or real is None or real.result is None:
+        return replace(empty, why="the time was up", planted=found, seconds=seconds)
+    groups = {
+        setting.groups[s.group][0]: Counts.of(d.result)
+        for s, d in ended.items()
+        if s.attack == i and s.on == "group" and d.result is not None
+    }
+    return replace(
+        empty,
+        status="run",
+        counts=Counts.of(real.result),
+        baseline=real.result.baseline,
+        planted=found,
+        sets=SetSizes.of(real.result.set_sizes),
+        detail=detail_of(real.result),
+        remarks=real.result.remarks,
+        curve=real.result.curve,
+        worst=worst_group(groups),
+        seconds=seconds,
+    )
+
+
+def _some_of(table: Table) -> Table:
+    if len(table) <= _PLANTED:
+        return table
+    return table.take(np.sort(generator(0).permutation(len(table))[:_PLANTED]))
+
+
+def _can(kind: type[Any], subject: Subject) -> bool:
+    released = subject.released
+    things = int(released.found.sum()) if isinstance(released, Explanations) else len(released.regions)
+    if registry.fact(kind, "for_small_tables") and (things > _SMALL or len(released.schema.features) > _NARROW):
+        return False
+    if not issubclass(kind, OracleAttack):
+        return True
+    if subject.oracle is None:
+        return False
+    return not kind.reruns or isinstance(subject.oracle, Invertible)

@@ -1,0 +1,189 @@
+"""What one attack of a battery found, as counts and figures that name nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from countervail.attack import AttackResult
+from countervail.core.arrays import Ints
+from countervail.core.files.json_data import is_count, is_text, need
+from countervail.core.stats import Estimate, clopper_pearson, excess_interval, excess_p_value, plain_json, plain_value
+
+Status = Literal["run", "not run", "failed"]
+_EDGES = (1, 2, 5, 10, 20, 50, 100)  # people behind something released, from here on
+_SURE = 0.025  # the chance with which a planted leak may be found by luck
+_FEW = 5  # a count below it is not shown as it is
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Successes and cases, of members and of controls; of an average, as many cases as it weighs."""
+
+    hits: int = 0
+    n: int = 0
+    hits_control: int = 0
+    n_control: int = 0
+
+    @classmethod
+    def of(cls, result: AttackResult) -> Self:
+        """The counts behind a result."""
+        return cls(*result.counts)
+
+    @property
+    def members(self) -> Estimate:
+        """Success on people who are in the data."""
+        return clopper_pearson(self.hits, self.n)
+
+    @property
+    def controls(self) -> Estimate:
+        """Success on people who never were."""
+        return clopper_pearson(self.hits_control, self.n_control)
+
+    def excess(self, level: float = 0.95) -> Estimate:
+        """Success beyond that on controls."""
+        return excess_interval(self.hits, self.n, self.hits_control, self.n_control, level)
+
+    def p_value(self, threshold: float, side: Literal["above", "below"]) -> float:
+        """How surely the excess is not on the other side of a threshold."""
+        return excess_p_value(self.hits, self.n, self.hits_control, self.n_control, threshold, side)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSizes:
+    """How many people released things speak of: the fewest, the average risk, and shares by size.
+
+    Things that fit nobody are left out: they speak of no one.
+    """
+
+    things: int
+    least: int
+    average_risk: float
+    shares: Mapping[str, float]
+
+    @classmethod
+    def of(cls, sizes: Ints) -> Self | None:
+        """Sizes of sets; None where nothing released fits anybody."""
+        some = np.asarray(sizes)[np.asarray(sizes) > 0]
+        if not len(some):
+            return None
+        place = np.digitize(some, _EDGES) - 1
+        counts = np.bincount(place, minlength=len(_EDGES))
+        shown = {label: _rounded(int(c), len(some)) for label, c in zip(_labels(), counts)}
+        return cls(len(some), int(some.min()), float((1 / some).mean()), shown)
+
+    @property
+    def max_risk(self) -> float:
+        """One over the fewest people."""
+        return 1 / self.least
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An attack of the battery: what it found, and whether it found the leak that was planted for it.
+
+    `worst` is the group of askers or people on whom it succeeds most, with the counts there.
+    """
+
+    attack: str
+    criterion: str
+    asks: bool
+    summary: str
+    status: Status = "not run"
+    why: str = ""
+    counts: Counts = field(default_factory=Counts)
+    baseline: Estimate | None = None
+    planted: Counts | None = None
+    sets: SetSizes | None = None
+    detail: Mapping[str, Estimate] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    curve: tuple[tuple[float, float], ...] = ()
+    worst: tuple[str, Counts] | None = None
+    seconds: float = 0.0
+
+    @property
+    def found_planted(self) -> bool:
+        """Whether the leak that was planted for this attack was found, beyond chance."""
+        return self.planted is not None and self.planted.p_value(0.0, "above") < _SURE
+
+    def to_dict(self) -> dict[str, Any]:
+        """The finding as plain JSON data."""
+        data = plain_json(self)
+        data["members"], data["controls"] = self.counts.members.to_dict(), self.counts.controls.to_dict()
+        data["excess"] = self.counts.excess().to_dict()
+        data["found_planted"] = self.found_planted
+        data["worst"] = None
+        if self.worst is not None:
+            group, counts = self.worst
+            data["worst"] = {"group": group, "counts": plain_json(counts), "excess": counts.excess().to_dict()}
+        data["seconds"] = round(self.seconds, 1)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_dict`; to be called where damaged data are reported."""
+        need(all(is_text(data[key]) for key in ("attack", "criterion", "summary", "status", "why")))
+        sets, worst = data["sets"], data["worst"]
+        return cls(
+            data["attack"],
+            data["criterion"],
+            bool(data["asks"]),
+            data["summary"],
+            data["status"],
+            data["why"],
+            counts_from(data["counts"]),
+            None if data["baseline"] is None else estimate_from(data["baseline"]),
+            None if data["planted"] is None else counts_from(data["planted"]),
+            None if sets is None else SetSizes(sets["things"], sets["least"], sets["average_risk"], sets["shares"]),
+            {name: estimate_from(e) for name, e in data["detail"].items()},
+            tuple(data["remarks"]),
+            tuple((float(x), float(y)) for x, y in data["curve"]),
+            None if worst is None else (worst["group"], counts_from(worst["counts"])),
+            float(data["seconds"]),
+        )
+
+
+def counts_from(data: Mapping[str, Any]) -> Counts:
+    """Counts out of JSON data."""
+    values = [data[key] for key in ("hits", "n", "hits_control", "n_control")]
+    need(all(is_count(v) for v in values))
+    made = Counts(*values)
+    need(made.hits <= made.n and made.hits_control <= made.n_control)
+    return made
+
+
+def estimate_from(data: Mapping[str, Any]) -> Estimate:
+    """An estimate out of JSON data; what was left open there was not finite."""
+    value, low, high = (float("nan") if data[key] is None else float(data[key]) for key in ("value", "low", "high"))
+    return Estimate(value, low, high, int(data["n"]), float(data["level"]))
+
+
+def worst_group(groups: Mapping[str, Counts]) -> tuple[str, Counts] | None:
+    """The group with the largest excess that is shown: by the lower end of the interval, then by the value."""
+    if not groups:
+        return None
+    return max(groups.items(), key=lambda item: (item[1].excess().low, item[1].excess().value))
+
+
+def detail_of(result: AttackResult) -> dict[str, Estimate]:
+    """Further figures of an attack that are there."""
+    return {name: e for name, e in result.detail.items() if plain_value(e.value) is not None}
+
+
+def size_labels(shares: Mapping[str, float]) -> Sequence[str]:
+    """The sizes in their order."""
+    return [label for label in _labels() if label in shares]
+
+
+def _labels() -> list[str]:
+    spans = [f"{a}" if b == a + 1 else f"{a}-{b - 1}" for a, b in pairwise(_EDGES)]
+    return [*spans, f"{_EDGES[-1]} or more"]
+
+
+def _rounded(count: int, of: int) -> float:
+    """A share; of few things it is not told how few."""
+    return round((_FEW if 0 < count < _FEW and of > _FEW else count) / of, 4)

@@ -1,0 +1,190 @@
+"""What is audited: something that answers, something that was released, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from countervail import registry
+from countervail.core.arrays import Bools, number_columns, number_rows
+from countervail.core.errors import CountervailError, ParameterError, RefusedError, bad_parameter
+from countervail.core.explanation import Explanations
+from countervail.core.guarantee import Guarantee
+from countervail.core.people import people_of, person_columns
+from countervail.core.release import Release
+from countervail.core.table import Table
+
+_OVERLAP = 0.05  # share of controls who may be equal to a member beyond what members are to each other
+_PROBE = 20  # questions that are asked twice
+_FEWEST = 20  # members and controls below which nothing is worth being counted
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Subject:
+    """What leaves (`released`), whom an adversary may ask (`oracle`), and what is promised of it.
+
+    `strangers` are the controls who did not ask themselves, or whose own values are marked in the answers: an answer
+    that holds the asker's values would else be found to speak of a control. `askers` are those who are asked about.
+    """
+
+    kind: str
+    name: str
+    released: Explanations | Release
+    strangers: Table
+    askers: Table
+    oracle: Any = None
+    maker: Any = None
+    caveats: tuple[str, ...] = ()
+    made: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What is promised."""
+        return self.released.guarantee
+
+    @property
+    def is_table(self) -> bool:
+        """Whether rows of a table leave."""
+        return isinstance(self.released, Release)
+
+
+def read_subject(what: Any, table: Table, control: Table, *, answers: int = 1000) -> Subject:
+    """Something to audit, asked for what it would release.
+
+    Whatever explains is asked as up to `answers` people of the controls; whatever protects tables gives its release.
+    """
+    if isinstance(what, Explanations):
+        return _answered(what, table, control)
+    if isinstance(what, Release):
+        return Subject("table", _made_by(what), what, control, control, caveats=what.caveats, made=what.provenance)
+    if hasattr(what, "explain") or hasattr(what, "protect"):
+        return _asked(what, table, control, answers)
+    if isinstance(what, (str, Path, tuple)) or hasattr(what, "cf_examples_list") or hasattr(what, "to_json"):
+        from countervail.explain.foreign import read_explanations
+
+        return _answered(read_explanations(what, table=table), table, control)
+    must = (
+        "a fitted explainer or protector, Explanations, a Release, a pair of frames (factuals, counterfactuals), or "
+        "the path of a file of explanations"
+    )
+    raise bad_parameter("audit", "what", must, type(what).__name__)
+
+
+def check_controls(table: Table, control: Table) -> None:
+    """Controls are people who were never in the data, and there are enough of both."""
+    for name, given in (("table", table), ("control", control)):
+        if not isinstance(given, Table):
+            raise bad_parameter("audit", name, "a Table, such as a part of `table.split()`", type(given).__name__)
+        if len(given) < _FEWEST:
+            raise bad_parameter("audit", name, f"a Table of at least {_FEWEST} people", f"{len(given)}")
+    if missing := [n for n in table.schema.names() if n not in control.frame.columns and n in table.frame.columns]:
+        raise ParameterError(
+            f"The 'control' parameter of audit must have the columns of the table. It lacks {len(missing)} of them, "
+            f"the first of which is '{missing[0]}'."
+        )
+    named = person_columns(table)
+    if named:
+        both = pd.concat([table.frame[named], control.frame[named]], ignore_index=True)
+        person = people_of(both, named)
+        shared = np.isin(person[len(table) :], person[: len(table)])
+        if shared.any():
+            _refuse_overlap(int(shared.sum()), "by their identifiers")
+        return
+    features = [n for n in table.schema.names("quasi", "sensitive", "attribute", "target") if n in table.frame.columns]
+    inside, outside = _equal_rows(table.frame, control.frame, features)
+    if outside.mean() > 2 * inside.mean() + _OVERLAP:
+        _refuse_overlap(int(outside.sum()), "in every column")
+
+
+def _refuse_overlap(count: int, how: str) -> None:
+    raise ParameterError(
+        f"The 'control' parameter of audit must hold people who are not in the table: {count:,} of them are equal to "
+        f"members {how}. Hold people out before anything is fitted, as table.split() does."
+    )
+
+
+def _equal_rows(table: pd.DataFrame, control: pd.DataFrame, names: list[str]) -> tuple[Bools, Bools]:
+    """Which rows of the table are equal to another of its rows, and which controls are equal to a row of it."""
+    both = pd.concat([table[names], control[names]], ignore_index=True)
+    number = number_rows([np.zeros(len(both), dtype=np.int64), *number_columns(both, names)])
+    inside = number[: len(table)]
+    counts = np.bincount(inside, minlength=int(number.max()) + 1)
+    return counts[inside] > 1, counts[number[len(table) :]] > 0
+
+
+def _asked(what: Any, table: Table, control: Table, answers: int) -> Subject:
+    name = getattr(type(what), "name", type(what).__name__)
+    if getattr(what, "ledger", None) is not None:
+        raise ParameterError(
+            f"The 'what' given to audit is {type(what).__name__} with a ledger: an audit asks many questions, and each "
+            f"would be debited. Fit one without a ledger on the same table and audit that."
+        )
+    try:
+        if not hasattr(what, "explain"):
+            released: Explanations | Release = what.protect(table)
+            return Subject(
+                "table protector", name, released, control, control, None, what, released.caveats, released.provenance
+            )
+        marked = what.explain(_rows(control, _PROBE)).own is not None
+        askers, strangers = (control, control) if marked else control.split(test_size=0.5, random_state=0)
+        first, again = what.explain(_rows(askers, answers)), what.explain(_rows(askers, min(answers, _PROBE)))
+    except CountervailError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises; its text may hold rows
+        raise RefusedError(
+            f"What is to be audited raised {type(error).__name__} when it was asked about the people of the controls."
+        ) from None
+    if not isinstance(first, Explanations):
+        raise bad_parameter("audit", "what", "something whose explain() gives Explanations", type(first).__name__)
+    caveats = first.caveats
+    noisy = bool(registry.fact(type(what), "draws_noise")) and not registry.fact(type(what), "keeps_draw")
+    if not noisy and not _same(first, again, _PROBE):
+        caveats = (*caveats, "It answers the same question differently each time, though it declares no noise.")
+    out = replace(first, audit=None)
+    return Subject("explainer", name, out, strangers, askers, what, what, caveats, first.provenance)
+
+
+def _answered(e: Explanations, table: Table, control: Table) -> Subject:
+    """Explanations, and those of the controls who did not ask for them."""
+    _check_columns(e, table)
+    strangers = control
+    if e.own is None:
+        names = [n for n in e.factuals.columns if n in control.frame.columns]
+        _, asked = _equal_rows(e.factuals, control.frame, names)
+        if (~asked).sum() < _FEWEST:
+            raise ParameterError(
+                f"The 'control' parameter of audit must hold at least {_FEWEST} people who did not ask for these "
+                f"explanations: whoever asked is found in the answer. Give other people."
+            )
+        strangers = control.take(~asked) if asked.any() else control
+    return Subject("explanations", _made_by(e), e, strangers, control, caveats=e.caveats, made=e.provenance)
+
+
+def _rows(people: Table, most: int) -> pd.DataFrame:
+    return people.frame[people.schema.features].iloc[:most].reset_index(drop=True)
+
+
+def _same(a: Explanations, b: Explanations, rows: int) -> bool:
+    """Whether the first queries got the same answers both times."""
+    shown = [e.counterfactuals[np.asarray(e.query) < rows].astype(str).reset_index(drop=True) for e in (a, b)]
+    return bool(shown[0].equals(shown[1]))
+
+
+def _made_by(released: Explanations | Release) -> str:
+    made = released.provenance
+    return str(made.get("protector") or made.get("explainer") or made.get("format") or "unknown")
+
+
+def _check_columns(e: Explanations, table: Table) -> None:
+    """Explanations speak of the table's own columns."""
+    strange = [n for n in e.counterfactuals.columns if n not in table.schema.names()]
+    if strange:
+        raise ParameterError(
+            f"The explanations given to audit speak of columns that the table does not have: {', '.join(strange[:5])}. "
+            f"Give the table that they came from, or read them with cv.read_explanations(..., decode=...)."
+        )

@@ -1,0 +1,165 @@
+"""The verdict: for each recipient and criterion, is there evidence to reject, evidence to release, or neither?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from countervail.auditing.appetite import Appetite, Recipient
+from countervail.auditing.claims import Claim
+from countervail.auditing.finding import Counts, Finding
+from countervail.core.stats import holm, plain_json
+
+Word = Literal["reject", "not shown", "release", "void"]
+WORDS: dict[Word, str] = {
+    "reject": "The evidence speaks against letting this leave.",
+    "not shown": "Neither is shown: that it exposes people more than is accepted, nor that it does not.",
+    "release": "The evidence speaks for letting this leave, within what was tested.",
+    "void": "This audit says nothing: an attack did not find the leak that was planted for it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is decided for one recipient and criterion, and why."""
+
+    recipient: str
+    criterion: str
+    threshold: float | None
+    word: Word
+    reasons: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as plain JSON data."""
+        return plain_json(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """One attack held against one threshold, with p-values corrected over the battery."""
+
+    above: float
+    below: float
+
+
+def decide(findings: Sequence[Finding], claims: Sequence[Claim], appetite: Appetite) -> tuple[Decision, ...]:
+    """All decisions, decided together: p-values are corrected for all that the battery tests (Holm 1979)."""
+    tested = _tests(findings, appetite)
+    alpha = 1 - appetite.confidence
+    decisions: list[Decision] = []
+    for recipient in appetite.recipients:
+        for criterion, threshold in recipient.thresholds.items():
+            there = [f for f in findings if f.criterion == criterion and (recipient.asks or not f.asks)]
+            decisions.append(_by_attacks(recipient, criterion, threshold, there, tested, alpha))
+        decisions += _by_sizes(recipient, findings, claims)
+        if recipient.epsilon is not None and claims:
+            decisions.append(_by_claims(recipient, recipient.epsilon, claims))
+    return tuple(decisions)
+
+
+def overall(decisions: Sequence[Decision], findings: Sequence[Finding]) -> Word:
+    """The one word: void, else the worst of all decisions; a release only where every one is for it."""
+    if any(f.status == "run" and not f.found_planted for f in findings) or not any(f.status == "run" for f in findings):
+        return "void"
+    words = [d.word for d in decisions]
+    if "reject" in words:
+        return "reject"
+    return "release" if words and all(w == "release" for w in words) else "not shown"
+
+
+def people_needed(threshold: float, alpha: float, tests: int) -> int:
+    """How many members, with as many controls, it takes to show that nothing lies above a threshold."""
+    if threshold <= 0:
+        return 0
+    n = 1
+    while Counts(0, n, 0, n).p_value(threshold, "below") * tests >= alpha and n < 10**6:
+        n = max(n + 1, int(n * 1.1))
+    return n
+
+
+def _tests(findings: Sequence[Finding], appetite: Appetite) -> dict[tuple[str, float], _Tested]:
+    """Each attack that was run, held against each threshold once."""
+    wanted = {
+        (f.attack, t): f.counts
+        for r in appetite.recipients
+        for f in findings
+        if f.status == "run" and (r.asks or not f.asks) and (t := r.thresholds.get(f.criterion)) is not None
+    }
+    sides = [holm([c.p_value(t, side) for (_, t), c in wanted.items()]) for side in ("above", "below")]
+    return {key: _Tested(a, b) for key, a, b in zip(wanted, *sides)}
+
+
+def _by_attacks(
+    recipient: Recipient,
+    criterion: str,
+    threshold: float,
+    there: Sequence[Finding],
+    tested: dict[tuple[str, float], _Tested],
+    alpha: float,
+) -> Decision:
+    def made(word: Word, reasons: Sequence[str]) -> Decision:
+        return Decision(recipient.name, criterion, threshold, word, tuple(reasons))
+
+    run = [f for f in there if f.status == "run" and f.found_planted]
+    rejected = [f for f in run if tested[f.attack, threshold].above < alpha]
+    if rejected:
+        return made("reject", [f"{f.attack}: {_figure(f)} is shown to be above {threshold:g}" for f in rejected])
+    open_ones = [f"{f.attack} was not run: {f.why}" for f in there if f.status != "run"]
+    open_ones += [
+        f"{f.attack} did not find the leak planted for it" for f in there if f.status == "run" and f not in run
+    ]
+    unsure = [f for f in run if tested[f.attack, threshold].below >= alpha]
+    open_ones += [
+        f"{f.attack}: {_figure(f)} may be above {threshold:g}{_needed(f, threshold, alpha, len(tested))}"
+        for f in unsure
+    ]
+    if open_ones or not run:
+        return made("not shown", open_ones or ["no attack of this kind applies"])
+    return made("release", [f"{f.attack}: {_figure(f)} is shown to be below {threshold:g}" for f in run])
+
+
+def _needed(f: Finding, threshold: float, alpha: float, tests: int) -> str:
+    """Whether there were enough people for any other answer."""
+    least = people_needed(threshold, alpha, tests)
+    if least and f.counts.n < least:
+        return f" (with {f.counts.n} cases nothing could be shown: at least {least} members and controls are needed)"
+    return ""
+
+
+def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequence[Claim]) -> list[Decision]:
+    """The largest and the average risk, counted on everything that was released; not where noise protects."""
+    wishes: list[tuple[str, float | None, Callable[[Finding], float]]] = [
+        ("maximum risk", recipient.max_risk, lambda f: f.sets.max_risk if f.sets else 0.0),
+        ("average risk", recipient.average_risk, lambda f: f.sets.average_risk if f.sets else 0.0),
+    ]
+    sized = [
+        f
+        for f in findings
+        if f.status == "run" and f.sets is not None and f.criterion == "singling out" and (recipient.asks or not f.asks)
+    ]
+    if any(c.noise for c in claims):  # a row that fits one person may be nobody's
+        return []
+    decisions = []
+    for criterion, threshold, risk in wishes:
+        if threshold is None:
+            continue
+        above = [f for f in sized if risk(f) > threshold + 1e-12]
+        least = {f.attack: f.sets.least for f in sized if f.sets is not None}
+        said = [f"{f.attack}: {risk(f):.3g} (at least {least[f.attack]} people)" for f in above or sized]
+        word: Word = "reject" if above else "release" if sized else "not shown"
+        decisions.append(Decision(recipient.name, criterion, threshold, word, tuple(said or ["nothing was counted"])))
+    return decisions
+
+
+def _by_claims(recipient: Recipient, threshold: float, claims: Sequence[Claim]) -> Decision:
+    refuted = [c for c in claims if c.refuted]
+    large = [c for c in claims if c.epsilon > threshold]
+    open_ones = [c for c in claims if c.audited is None or not c.proven]
+    word: Word = "reject" if refuted or large else "not shown" if open_ones else "release"
+    return Decision(recipient.name, "epsilon", threshold, word, tuple(c.said for c in refuted or large or claims))
+
+
+def _figure(f: Finding) -> str:
+    e = f.counts.excess()
+    return f"excess {e.value:.3f} [{e.low:.3f}, {e.high:.3f}]"

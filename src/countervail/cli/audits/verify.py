@@ -1,0 +1,43 @@
+"""countervail verify: is this dossier as it was written, and do its figures follow from its counts?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from countervail.cli.shared.common import AsJson, say, say_json
+
+
+def verify(
+    dossier: Annotated[Path, typer.Argument(help="A dossier (.json) of `countervail audit`.", show_default=False)],
+    schema: Annotated[
+        Path | None, typer.Option("--schema", "-s", help="Also check that it is about tables of this schema.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recompute what a dossier says: digest, intervals, decisions, verdict, expiry; exit code 1 if anything is wrong.
+
+    The digest finds slips and careless edits. Whoever forges a dossier can write a new digest: sign it where that
+    matters.
+
+    Example: `countervail verify dossier.json --schema people.toml`
+    """
+    from countervail.auditing import Audit
+    from countervail.auditing import verify as check
+    from countervail.auditing.result import read_dossier
+    from countervail.core.files.schema_file import read_schema
+
+    text = read_dossier(dossier)
+    problems = check(text)
+    audit = Audit.from_json(text)
+    if schema is not None and read_schema(schema).declared().digest() != audit.provenance.get("schema"):
+        problems.append("It is about a table of another schema.")
+    if as_json:
+        say_json({"holds": not problems, "verdict": audit.verdict, "problems": problems})
+    else:
+        for line in problems:
+            say(line)
+        say("The dossier does NOT hold." if problems else f"The dossier holds: {audit.verdict}. {audit.sentence}")
+    raise typer.Exit(1 if problems else 0)

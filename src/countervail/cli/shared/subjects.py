@@ -1,0 +1,70 @@
+"""What an attack or an audit is tried on, read from a file: explanations, a published table, or a saved protector."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from countervail.cli.shared.foreign import ForeignFile
+from countervail.cli.shared.reading import read_rows
+from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError
+from countervail.core.explanation import Explanations
+from countervail.core.files.frames import ENDINGS as TABLES
+from countervail.core.files.release_file import read_release
+from countervail.core.release import Release
+from countervail.core.table import Table
+
+_ANSWERS = {"query", "status", "decision"}  # columns of answers that were written as a table
+
+
+def read_what(
+    path: Path, table: Table, foreign: ForeignFile, model: Path | None = None, allow_pickle: bool = False
+) -> Any:
+    """Whatever a file holds: our explanations, releases and protectors, a published table, or other tools' answers."""
+    if not path.is_file():
+        raise DataNotFoundError(
+            f"No file '{path}' to look at. Give explanations, a published table or a saved protector."
+        )
+    if path.name.endswith(TABLES):
+        return _read_table(path, table, foreign)
+    kind = _kind(path)
+    if kind == "explanations":
+        return Explanations.from_json(path.read_text(encoding="utf-8"))
+    if kind == "release":
+        return Release.from_json(path.read_text(encoding="utf-8"))
+    if kind == "protector":
+        from countervail.model import load_model
+        from countervail.protect import load_protector
+
+        return load_protector(path, None if model is None else load_model(model, allow_pickle=allow_pickle))
+    return foreign.read(path, table)
+
+
+def _read_table(path: Path, table: Table, foreign: ForeignFile) -> Any:
+    if foreign.asked is not None:
+        return foreign.read(path, table)
+    names = set(map(str, read_rows(path).columns))
+    if names >= _ANSWERS:
+        raise ParameterError(
+            f"'{path.name}' holds explanations as a table, which does not say whose values are whose. Write them with "
+            f"-o answers.json, and give that file."
+        )
+    if set(table.schema.names("quasi")) <= names:
+        return read_release(path, table)
+    raise ParameterError(
+        f"'{path.name}' lacks quasi-identifiers of the schema: it is no published table. For a table of "
+        f"counterfactuals, give --asked, the rows that were explained."
+    )
+
+
+def _kind(path: Path) -> str:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError):
+        raise SchemaError(
+            f"'{path.name}' is neither JSON nor a table ({', '.join(TABLES)}). Give explanations, a published table or "
+            f"a saved protector."
+        ) from None
+    kind = data.get("kind") if isinstance(data, dict) else None
+    return kind if isinstance(kind, str) else ""
