@@ -6,4 +6,4 @@ from countervail.auditing.finding import Finding as Finding
 from countervail.auditing.result import Audit as Audit
 from countervail.auditing.result import verify as verify
 from countervail.auditing.run import audit as audit
-from countervail.auditing.verdict import Decision as Decision
+from countervail.auditing.verdict import Ruling as Ruling

@@ -13,7 +13,7 @@ from countervail.auditing import texts
 from countervail.auditing.appetite import Appetite
 from countervail.auditing.claims import Claim
 from countervail.auditing.finding import Finding
-from countervail.auditing.verdict import WORDS, Decision, Word, decide, overall
+from countervail.auditing.verdict import WORDS, Ruling, Word, decide, overall
 from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.files.frames import write_text
 from countervail.core.files.json_data import json_object, need, whole_json
@@ -37,7 +37,7 @@ class Audit:
     appetite: Appetite
     findings: tuple[Finding, ...]
     claims: tuple[Claim, ...]
-    decisions: tuple[Decision, ...]
+    decisions: tuple[Ruling, ...]
     caveats: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
@@ -137,7 +137,7 @@ class Audit:
         with whole_json("dossier", "verify", _WRITER):
             need(isinstance(data["digest"], str) and isinstance(data["decisions"], list))
             decided = tuple(
-                Decision(d["recipient"], d["criterion"], d["threshold"], d["word"], tuple(d["reasons"]))
+                Ruling(d["recipient"], d["criterion"], d["threshold"], d["word"], tuple(d["reasons"]))
                 for d in data["decisions"]
             )
             return cls(

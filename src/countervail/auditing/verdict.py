@@ -21,7 +21,7 @@ WORDS: dict[Word, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Ruling:
     """What is decided for one recipient and criterion, and why."""
 
     recipient: str
@@ -43,11 +43,11 @@ class _Tested:
     below: float
 
 
-def decide(findings: Sequence[Finding], claims: Sequence[Claim], appetite: Appetite) -> tuple[Decision, ...]:
+def decide(findings: Sequence[Finding], claims: Sequence[Claim], appetite: Appetite) -> tuple[Ruling, ...]:
     """All decisions, decided together: p-values are corrected for all that the battery tests (Holm 1979)."""
     tested = _tests(findings, appetite)
     alpha = 1 - appetite.confidence
-    decisions: list[Decision] = []
+    decisions: list[Ruling] = []
     for recipient in appetite.recipients:
         for criterion, threshold in recipient.thresholds.items():
             there = [f for f in findings if f.criterion == criterion and (recipient.asks or not f.asks)]
@@ -58,7 +58,7 @@ def decide(findings: Sequence[Finding], claims: Sequence[Claim], appetite: Appet
     return tuple(decisions)
 
 
-def overall(decisions: Sequence[Decision], findings: Sequence[Finding]) -> Word:
+def overall(decisions: Sequence[Ruling], findings: Sequence[Finding]) -> Word:
     """The one word: void, else the worst of all decisions; a release only where every one is for it."""
     if any(f.status == "run" and not f.found_planted for f in findings) or not any(f.status == "run" for f in findings):
         return "void"
@@ -97,9 +97,9 @@ def _by_attacks(
     there: Sequence[Finding],
     tested: dict[tuple[str, float], _Tested],
     alpha: float,
-) -> Decision:
-    def made(word: Word, reasons: Sequence[str]) -> Decision:
-        return Decision(recipient.name, criterion, threshold, word, tuple(reasons))
+) -> Ruling:
+    def made(word: Word, reasons: Sequence[str]) -> Ruling:
+        return Ruling(recipient.name, criterion, threshold, word, tuple(reasons))
 
     run = [f for f in there if f.status == "run" and f.found_planted]
     rejected = [f for f in run if tested[f.attack, threshold].above < alpha]
@@ -127,7 +127,7 @@ def _needed(f: Finding, threshold: float, alpha: float, tests: int) -> str:
     return ""
 
 
-def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequence[Claim]) -> list[Decision]:
+def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequence[Claim]) -> list[Ruling]:
     """The largest and the average risk, counted on everything that was released; not where noise protects."""
     wishes: list[tuple[str, float | None, Callable[[Finding], float]]] = [
         ("maximum risk", recipient.max_risk, lambda f: f.sets.max_risk if f.sets else 0.0),
@@ -148,16 +148,16 @@ def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequenc
         least = {f.attack: f.sets.least for f in sized if f.sets is not None}
         said = [f"{f.attack}: {risk(f):.3g} (at least {least[f.attack]} people)" for f in above or sized]
         word: Word = "reject" if above else "release" if sized else "not shown"
-        decisions.append(Decision(recipient.name, criterion, threshold, word, tuple(said or ["nothing was counted"])))
+        decisions.append(Ruling(recipient.name, criterion, threshold, word, tuple(said or ["nothing was counted"])))
     return decisions
 
 
-def _by_claims(recipient: Recipient, threshold: float, claims: Sequence[Claim]) -> Decision:
+def _by_claims(recipient: Recipient, threshold: float, claims: Sequence[Claim]) -> Ruling:
     refuted = [c for c in claims if c.refuted]
     large = [c for c in claims if c.epsilon > threshold]
     open_ones = [c for c in claims if c.audited is None or not c.proven]
     word: Word = "reject" if refuted or large else "not shown" if open_ones else "release"
-    return Decision(recipient.name, "epsilon", threshold, word, tuple(c.said for c in refuted or large or claims))
+    return Ruling(recipient.name, "epsilon", threshold, word, tuple(c.said for c in refuted or large or claims))
 
 
 def _figure(f: Finding) -> str:

@@ -69,7 +69,7 @@ def _start(
 
 
 _READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, audit)
-for command in (demo, schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, audit, verify, proof, warm):
+for command in (demo, *_READING, verify, proof, warm):
     app.command(cls=_METHODS.get(command, PlainCommand))(with_reading(command) if command in _READING else command)
 app.add_typer(ledger)
 

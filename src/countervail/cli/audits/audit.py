@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, check_ending, progress, remark, say, say_json, table
+from countervail.cli.shared.common import AsJson, check_ending, noted, progress, remark, say, say_json, table
 from countervail.cli.shared.foreign import Asked, ForeignFile, OneHot, Query
 from countervail.cli.shared.reading import read_table
 from countervail.cli.shared.subjects import read_what
@@ -112,6 +113,7 @@ def audit(
             jobs=jobs,
             progress=tick,
         )
+    made = replace(made, caveats=(*made.caveats, *noted()))
     gates = check_gate(made, fail_if or [], before, verdict=appetite is not None)
     texts = {p: made.to_json() if p.suffix == ".json" else made.to_html() for p in output or () if p.suffix != ".pdf"}
     writers = {p: text_writer(t) for p, t in texts.items()}
