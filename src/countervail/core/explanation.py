@@ -25,6 +25,7 @@ from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
 from countervail.core.words.catalogue import catalogue
+from countervail.core.words.dates import shown_cell
 from countervail.core.words.letters import write_letters
 from countervail.core.words.notes import say_note
 from countervail.core.words.people import change_table, people
@@ -398,14 +399,15 @@ def _html_rows(e: Explanation, names: list[str], who: str | None) -> str:
     """Two lines of a table: the values that some answer changes, as they are and as they would be."""
     mark = "" if who is None else f"<th>{html.escape(who)}</th>"
     blank = "" if who is None else "<th></th>"
-    before = "".join(f"<td>{html.escape(cell_text(e.factual[n]))}</td>" for n in names)
+    kinds = {n: e.schema[n].type for n in names}
+    before = "".join(f"<td>{html.escape(shown_cell(e.factual[n], kinds[n]))}</td>" for n in names)
     first = f"<tr>{mark}<th>now</th>{before}<td>{html.escape(str(e.before))}</td></tr>"
     if not e.found:
         text = html.escape(e.sentence)
         return f'{first}<tr>{blank}<th></th><td colspan="{len(names) + 1}"><em>{text}</em></td></tr>'
     changed = e.changes
     after = "".join(
-        f"<td><strong>{html.escape(cell_text(changed[n]))}</strong></td>" if n in changed else "<td>·</td>"
+        f"<td><strong>{html.escape(shown_cell(changed[n], kinds[n]))}</strong></td>" if n in changed else "<td>·</td>"
         for n in names
     )
     return f"{first}<tr>{blank}<th>instead</th>{after}<td>{html.escape(str(e.after))}</td></tr>"

@@ -157,7 +157,8 @@ def _type(values: pd.Series) -> tuple[Type, str]:
     if pd.api.types.is_bool_dtype(values) or not pd.api.types.is_numeric_dtype(values):
         order = 'if they have an order: type = "ordinal", levels = [...]'
         return "categorical", f"text with {distinct} distinct values; {_number_words(values) or order}"
-    if distinct <= 2:
+    filled = values.dropna()
+    if distinct <= 2 and bool((filled % 1 == 0).all() if len(filled) else True):
         return "categorical", f"numbers, but only {distinct} distinct ones"
     return "numeric", f"numbers, {distinct} distinct"
 

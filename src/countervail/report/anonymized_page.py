@@ -15,6 +15,7 @@ from countervail.core.cells import cell_text
 from countervail.core.region import Axis, Range
 from countervail.core.release import Release
 from countervail.core.table import Table
+from countervail.core.words.dates import iso
 from countervail.report.figures import before_after
 from countervail.report.page import Fact, Page, Section, in_full
 
@@ -141,6 +142,8 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: 
     values = table.frame[axis.name]
     if isinstance(axis, Range):
         names, before, after = _bins(axis, weights, values)
+        if table.schema[axis.name].type == "date":
+            names = [iso(float(n)) for n in names]
     else:
         names, before, after = _values(axis.known, axis.member, weights, values, hide_below)
     shown = np.where(before < hide_below, 0.0, before)

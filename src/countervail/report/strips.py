@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.cells import cell_text
 from countervail.core.explanation import Explanation
 from countervail.core.table import Table
 from countervail.core.words.catalogue import catalogue
+from countervail.core.words.dates import shown_cell
 
 FEW = 10  # a bar that stands for fewer people is not drawn
 _BINS, _STEPS = 8, 10
@@ -24,7 +24,8 @@ def region_strip(e: Explanation, table: Table, language: str = "en") -> str:
     """One panel per quasi-identifier: the column's distribution, the region's part of it, and the asker's place."""
     names = table.schema.names("quasi")
     said = catalogue(language)
-    words = {n: said.say("page.own") if n in e.own else _short(cell_text(e.cells[n])) for n in names}
+    cells = {n: shown_cell(e.cells[n], table.schema[n].type) for n in names if n not in e.own}
+    words = {n: _short(cells[n]) if n in cells else said.say("page.own") for n in names}
     panels = [_panel(i, n, e.factual[n], e.cells[n], words[n], table) for i, n in enumerate(names)]
     width, height = _WIDTH * min(len(names), _ACROSS), _HEIGHT * -(-len(names) // _ACROSS)
     title = html.escape(said.say("page.lies", columns=", ".join(names)))

@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -73,20 +73,26 @@ def read_csv(path: Path, schema: Schema | None, text: set[str], how: Reading = P
     data, as_written = _bytes(path, how.encoding), text
     text = text | {c.name for c in schema or () if c.type != "numeric"}
     numeric = {c.name for c in schema or () if c.type == "numeric"}
+    counted = {c.name for c in schema or () if _are_numbers(c.values)} - as_written
     separator = how.sep or _separator(data)
     warn_of_repeated(_header(data, separator), path)
     if how.decimal or how.thousands:
         frame = _parsed(data, path, separator, None)
-        for name in frame.columns.difference(list(text)):
+        for name in frame.columns.difference(list(text - counted)):
             frame[name] = _marked_numbers(frame[name], how, padded=name in numeric)
         return _unescaped(frame, as_written)
     frame = _parsed(data, path, separator, text)
     if _may_pad(data) and (codes := _padded(frame, data, path, separator, text | numeric)):
         frame = _parsed(data, path, separator, text | codes)
     if separator != ",":
-        for name in frame.columns.difference(list(text)):
+        for name in frame.columns.difference(list(text - counted)):
             frame[name] = _decimal_commas(frame[name])
     return _unescaped(frame, as_written)
+
+
+def _are_numbers(values: tuple[Any, ...] | None) -> bool:
+    """Whether declared labels are numbers, which a file may write with marks."""
+    return bool(values) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values or ())
 
 
 def warn_of_repeated(names: list[str], path: Path) -> None:

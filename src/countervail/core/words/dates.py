@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from countervail.core.cells import cell_text
 from countervail.core.errors import SchemaError
 
 Order = Literal["", "ymd", "dmy", "mdy"]
@@ -124,6 +125,11 @@ def day_cell(cell: Any) -> Any:
         low, high = iso(np.floor(cell.left)), iso(np.ceil(cell.right))
         return low if low == high else f"{low} to {high}"
     return "missing" if cell is None or pd.isna(cell) else iso(cell)
+
+
+def shown_cell(cell: Any, kind: str) -> str:
+    """A cell as people read it, of a column of this type."""
+    return str(day_cell(cell)) if kind == "date" else cell_text(cell)
 
 
 def iso_column(days: pd.Series) -> pd.Series:
