@@ -148,7 +148,8 @@ def cell_days(text: str) -> tuple[int, int] | None:
 
 
 def _whole(days: pd.Series) -> pd.Series:
-    return days.astype("Int64" if days.isna().any() else np.int64)
+    """Whole numbers; where some are missing, as fractions that models take."""
+    return days.astype(float if days.isna().any() else np.int64)
 
 
 def _of_times(values: pd.Series) -> pd.Series:
