@@ -81,6 +81,19 @@ def test_objects_of_cel_and_frames_of_carla_by_their_documented_shape():
     assert e.status.tolist()[3] == "no_counterfactual"
 
 
+def test_dates_come_as_texts_or_as_days():
+    born = [f"19{70 + i}-0{1 + i}-15" for i in range(8)]
+    table = cv.Table.from_frame(
+        pd.DataFrame({"born": born, "ok": ["yes", "no"] * 4}),
+        schema=cv.Schema((cv.Column("born", "date", "quasi"), cv.Column("ok", role="target")), ("yes",)),
+    )
+    asked, found = pd.DataFrame({"born": ["1969-12-24"]}), pd.DataFrame({"born": [born[3]]})
+    days = table.frame["born"].iloc[[3]].reset_index(drop=True)
+    for answers in (found, days.to_frame()):
+        e = read(asked if answers is found else pd.DataFrame({"born": [-8]}), answers, table=table)
+        assert e.counterfactuals["born"].tolist() == days.tolist() and e.regions.count(table.frame).tolist() == [1]
+
+
 def test_rows_of_nothing_are_no_counterfactuals():
     gone = RECORDS.astype(object)
     gone.iloc[5] = None
