@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-TRIES = 5_000  # conditions of three columns (its default) that it draws at most, to keep the run short
+TRIES = 1_000  # conditions of three columns (its default) that it draws at most, to keep the run short
 
 
 def read(folder: Path, name: str, numbers: list[str]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail import registry
-from countervail.attack import ReleaseAttack
+from countervail.attack import ReleaseAttack, SetAttack
 from countervail.core.files.frames import write_frame
 from countervail.core.files.schema_file import write_schema
 from countervail.testing import small_model, small_table
@@ -106,7 +106,7 @@ def test_every_attack_on_releases_takes_them():
     """Whole records are found; what fits nobody is not."""
     people, others = TABLE.take(range(60)), TABLE.take(range(60, 120))
     e = read(ASKED, RECORDS, table=people)
-    kinds = [kind for kind in registry.attacks().values() if issubclass(kind, ReleaseAttack)]
+    kinds = [kind for kind in registry.attacks().values() if issubclass(kind, (ReleaseAttack, SetAttack))]
     assert len(kinds) > 1
     for kind in kinds:
         assert kind().set_params(n_targets=10).run(e, people, control=others).members.n >= 1
