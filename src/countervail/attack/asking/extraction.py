@@ -20,8 +20,10 @@ from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.core.table import Table
 
+_SURE = 0.75  # of a counterfactual that lies well on its side, and counts little from then on
 _ROUNDS = 3  # of fitting, where counterfactuals count only while they are on the wrong side
 _TREES = 100
+_COMPARED = 2000  # rows at most that copies are compared on
 
 
 class Extraction(OracleAttack):
@@ -95,7 +97,7 @@ class Extraction(OracleAttack):
         n = min(self.n_targets or len(order), len(order) // 2)
         if n < 1:
             raise bad_parameter("Extraction", "n_targets", "None or a whole number of at least 1", self.n_targets)
-        rows = control.features.iloc[order].reset_index(drop=True)
+        rows = control.features.iloc[order[: 2 * n + _COMPARED]].reset_index(drop=True)
         encoder = Encoder.fit(control)
         told = oracle.explain(rows.iloc[:n]).without_audit()
         labels, x = _decisions(told, n), encoder.encode(rows)
@@ -130,7 +132,8 @@ class Extraction(OracleAttack):
         from sklearn.ensemble import RandomForestClassifier
 
         rows, labels = np.vstack([x, points]), np.concatenate([y, sides])
-        weight = np.ones(len(rows))
+        usual = _as_frequent(y, labels)
+        weight = usual
         for _ in range(_ROUNDS if self.version == "one-sided" and len(points) else 1):
             forest = RandomForestClassifier(_TREES, max_features=None, random_state=self.random_state)
             forest.fit(np.nan_to_num(rows, nan=-1.0), labels, sample_weight=weight)
@@ -141,8 +144,16 @@ class Extraction(OracleAttack):
                 if len(points)
                 else np.zeros(0)
             )
-            weight = np.concatenate([np.ones(len(x)), np.where(sure > 0.75, 0.25, 1.0)])
+            weight = usual * np.concatenate([np.ones(len(x)), np.where(sure > _SURE, 1 - _SURE, 1.0)])
         return forest.predict(np.nan_to_num(asked, nan=-1.0))
+
+
+def _as_frequent(y: Any, labels: Any) -> Floats:
+    """Weights with which decisions are as frequent as among the rows asked about, whatever was added to them."""
+    kinds, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    asked = np.array([(y == kind).sum() for kind in kinds]) + 1.0
+    weights: Floats = (asked / asked.sum() * len(labels) / counts)[place]
+    return weights
 
 
 def _decisions(e: Explanations, n: int) -> Any:
