@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,7 @@ def _interval(estimate: dict[str, Any]) -> str:
 
 def main() -> None:
     """Write the page."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     PAGE.write_text(whole_page(), encoding="utf-8")
     print(f"Written: {PAGE.name}")
 
