@@ -169,8 +169,8 @@ def published(tmp_path):
 def test_seventy_five_people_ten_times_each_do_not_keep_ten_anonymity(run, published):
     table, write = published
     given = write(pd.concat([table.frame.head(75)] * 10))
-    code, out, _ = run("check", *given)
-    assert code == 1 and "look repeated" in out and "BROKEN" in out
+    code, out, err = run("check", *given)
+    assert code == 1 and "look repeated" in err and "BROKEN" in out
     code, out, _ = run("check", *given, "--json")
     said = json.loads(out)
     assert code == 1 and said["people"] == 75 and said["rows"] == 750 and any("repeated" in n for n in said["notes"])
@@ -189,15 +189,15 @@ def test_a_release_that_was_copied_is_noticed_and_one_that_was_not_is_not(publis
 def test_few_columns_make_equal_rows_and_no_alarm(run, published):
     table, write = published
     release = cv.Mondrian(k=10).fit(table).protect(table).to_frame()
-    code, out, _ = run("check", *write(release[[*table.schema.names("quasi"), "class"]]))
-    assert code == 0 and "count as different people" in out
+    code, _, err = run("check", *write(release[[*table.schema.names("quasi"), "class"]]))
+    assert code == 0 and "count as different people" in err
 
 
 def test_a_named_person_counts_once_and_the_name_must_not_leave(run, published):
     table, write = published
     given = write(pd.concat([table.frame.head(75).assign(id=range(75))] * 10))
-    code, out, _ = run("check", *given, "--person", "id")
-    assert code == 1 and "'id' in a class count as one person" in out and "BROKEN" in out
+    code, out, err = run("check", *given, "--person", "id")
+    assert code == 1 and "'id' in a class count as one person" in err and "BROKEN" in out
     code, _, err = run("check", *given, "--person", "nobody")
     assert code == 2 and "--person" in err
     code, _, err = run("check", *given, "--person", "id", "--rows-are-people")
@@ -210,3 +210,10 @@ def test_risk_counts_people_on_the_command_line(run, tmp_path):
     write_schema(table.schema, tmp_path / "visits.toml")
     code, out, _ = run("risk", tmp_path / "visits.csv", "-s", tmp_path / "visits.toml")
     assert code == 0 and f"{table.frame['id'].nunique()} people in {len(table)} rows" in out
+
+
+def test_households_that_count_as_people_are_named_in_the_error():
+    frame = pd.DataFrame({"house": [1, 1, 2, 2] * 10, "age": range(40), "pay": range(40), "ok": ["y", "n"] * 20})
+    table = cv.Table.from_frame(frame, target="ok", favourable="y", identifiers=["house"], quasi_identifiers=["age"])
+    with pytest.raises(cv.ParameterError, match=r"one person has up to 20 of 40 rows.*share a value of house"):
+        cv.CFK(k=5).fit(table, lambda rows: np.where(rows["pay"] > 20, "y", "n"))

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Floats, Ints, number_columns, number_rows
+from countervail.core.errors import bad_parameter
 from countervail.core.table import Table
 
 _MOST = 0.9  # of the values of a key look like one
@@ -58,6 +59,21 @@ def rows_per_person(table: Table) -> int:
     if not names or not len(table):
         return 1
     return int(np.bincount(people_of(table.frame, names)).max())
+
+
+def rows_for(k: int, table: Table, owner: str) -> int:
+    """How many rows are sure to hold k people; refused where the table has fewer."""
+    most = rows_per_person(table)
+    if k * most <= len(table):
+        return k * most
+    if most == 1:
+        raise bad_parameter(owner, "k", f"at most the number of rows, {len(table)}", k)
+    way_out = (
+        f"Rows that share a value of {', '.join(person_columns(table))} count as one person's: leave only the column "
+        f"that names a person among the identifiers."
+    )
+    must = f"at most {len(table) // most} where one person has up to {most} of {len(table)} rows"
+    raise bad_parameter(owner, "k", must, k, way_out)
 
 
 def say_rows_per_person(table: Table, k: int) -> tuple[str, ...]:

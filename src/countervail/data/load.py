@@ -9,7 +9,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.files.schema_file import read_schema
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
-from countervail.data.registry import REGISTERED, description_path, find, read_description
+from countervail.data.registry import PERSON, REGISTERED, description_path, find, read_description
 from countervail.data.toys import toy_credit, toy_evaluation
 
 
@@ -32,7 +32,7 @@ def load(name: str, *, actionable: bool = False) -> Table:
     if name in REGISTERED:
         path = find(name)
         schema = _worded(read_description(description_path(path)), name)
-        return Table.read(path, _asking(schema, name, actionable))
+        return _naming_people(Table.read(path, _asking(schema, name, actionable)), PERSON.get(name))
     if name == "german_credit":
         return german_credit(actionable=actionable)
     if name not in _BUNDLED:
@@ -40,6 +40,14 @@ def load(name: str, *, actionable: bool = False) -> Table:
     table = _BUNDLED[name]()
     _asking(table.schema, name, actionable)
     return table
+
+
+def _naming_people(table: Table, person: str | None) -> Table:
+    """The table without identifiers that are parts of the one which names a person."""
+    if person is None:
+        return table
+    kept = [c for c in table.schema if c.role != "identifier" or c.name == person]
+    return Table(table.frame[[c.name for c in kept]], replace(table.schema, columns=tuple(kept)))
 
 
 def _asking(schema: Schema, name: str, actionable: bool) -> Schema:

@@ -23,6 +23,8 @@ class Registered:
     licence: str
 
 
+# The identifier that names a person, where others (a household, a number in it) are parts of it.
+PERSON = {"informs": "DUPERSID", "informs_5000": "DUPERSID"}
 REGISTERED: dict[str, Registered] = {
     r.name: r
     for r in (

@@ -18,7 +18,7 @@ from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.files.json_data import is_count, need, texts
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.people import rows_per_person
+from countervail.core.people import rows_for
 from countervail.core.protocols import Progress
 from countervail.core.region import Region
 from countervail.core.release import provenance, without_traces
@@ -371,8 +371,7 @@ class CFK(Savable, RegionProtector):
     def _search(self, table: Table, model: Any) -> FittedSearch:
         self._check_parameters()
         check_k(self.k, table, "CFK")
-        k = self.k * rows_per_person(table)  # so many rows hold k people
-        check_k(k, table, "CFK")
+        k = rows_for(self.k, table, "CFK")
         search = SEARCHES[self.search]() if isinstance(self.search, str) else clone(self.search)
         fitted = search.fit(replace(self._settings(), k=k), table, model)
         if self.ledger is not None and isinstance(fitted, GroupSearch):

@@ -11,7 +11,7 @@ import pandas as pd
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
 from countervail.core.files.json_data import texts
 from countervail.core.guarantee import KCommonality
-from countervail.core.people import rows_per_person
+from countervail.core.people import rows_for
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
@@ -137,9 +137,7 @@ class KCommonPatterns(Savable, TableProtector):
         rows = table.frame[[*table.schema.features, target]].iloc[content_order(table)]
         rows = without_traces(rows.reset_index(drop=True), table.schema)
         values = build_value_table(rows[table.schema.features], rows[target], table.schema, "KCommonPatterns")
-        k = self.k * rows_per_person(table)  # so many rows hold k people
-        if k > values.rows:
-            raise bad_parameter("KCommonPatterns", "k", f"at most the number of rows, {values.rows}", k)
+        k = rows_for(self.k, table, "KCommonPatterns")
         cap = cap_unions(values, self.max_union, "KCommonPatterns")
         self.rules_ = Inducer(values, target=target).supported(k, cap)
         choices = choose(values, self.rules_, k, self.objects) if len(self.rules_) else [None] * len(values)
