@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from countervail.cli.anonymize import FLAGS as ANONYMIZE_FLAGS
 from countervail.cli.anonymize import anonymize
+from countervail.cli.audits.attack import AttackCommand, attack
 from countervail.cli.audits.audit import audit
 from countervail.cli.audits.verify import verify
 from countervail.cli.check import check
@@ -45,10 +46,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-_METHODS = {
+_METHODS: dict[Any, type[PlainCommand]] = {
     explain: with_methods(explaining, EXPLAIN_FLAGS),
     anonymize: with_methods(releasing, ANONYMIZE_FLAGS),
     dit: with_methods(testable, DIT_FLAGS),
+    attack: AttackCommand,
 }
 
 
@@ -68,7 +70,7 @@ def _start(
     forget_notes()
 
 
-_READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, audit)
+_READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, attack, audit)
 for command in (demo, *_READING, verify, proof, warm):
     app.command(cls=_METHODS.get(command, PlainCommand))(with_reading(command) if command in _READING else command)
 app.add_typer(ledger)
