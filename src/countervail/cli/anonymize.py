@@ -83,10 +83,11 @@ class LabelStyle(StrEnum):
 
 
 class Mode(StrEnum):
-    """Whether rows of equal value may be parted."""
+    """Whether rows of equal value may be parted, or move between classes."""
 
     strict = "strict"
     relaxed = "relaxed"
+    local = "local"
 
 
 class Algorithm(StrEnum):
@@ -127,7 +128,9 @@ def anonymize(
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with COLUMN.csv hierarchies.")] = None,
     labels: Annotated[LabelStyle | None, typer.Option(help="What a class is called.")] = None,
-    mode: Annotated[Mode | None, typer.Option(help="Whether rows of equal value may be parted.")] = None,
+    mode: Annotated[
+        Mode | None, typer.Option(help="relaxed: equal values may be parted; local: rows move where less is lost.")
+    ] = None,
     suppress: Annotated[
         float | None, typer.Option(help="Share of rows that may be left out to spare the others.")
     ] = None,

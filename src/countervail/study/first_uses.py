@@ -119,6 +119,7 @@ _CASES: dict[str, Callable[[], object]] = {
     "mondrian-t": partial(_protect, Mondrian, k=5, t=0.5, sensitive="job"),
     "mondrian-span": partial(_protect, Mondrian, k=5, choose="span"),
     "mondrian-relaxed": partial(_protect, Mondrian, k=5, mode="relaxed"),
+    "mondrian-local": partial(_protect, Mondrian, k=5, mode="local"),
     "mondrian-suppress": partial(_protect, Mondrian, k=5, suppress=0.02),
     "mondrian-hierarchies": _hierarchies,
     "mondrian-hierarchy-labels": partial(_hierarchies, labels="hierarchy"),

@@ -28,6 +28,7 @@ from countervail.protect._classes import Classes, ClassProtector
 from countervail.protect._fitted import live_table, verify_unchanged
 from countervail.protect.mondrian.columns import (
     Attributes,
+    as_one,
     class_column,
     content_order,
     describe,
@@ -37,12 +38,14 @@ from countervail.protect.mondrian.columns import (
 )
 from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
+from countervail.protect.mondrian.exchange import improve
 from countervail.protect.mondrian.grow import cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.without_one import without_each
 from countervail.protect.saved import Savable, parameters_to_json, release_from_json, release_to_json
 
+_MOST_PAIRS = 10**10  # of a distinct row and a class: minutes
 BY_LOT = (
     "Equal rows were shared out between classes by lot. Do not publish another fit of the same people: two lots "
     "together tell more than one."
@@ -60,9 +63,10 @@ class Mondrian(Savable, ClassProtector):
         Diversity of the sensitive column in every class; `(c, l)` with `diversity="recursive"`.
     t : float, optional
         The greatest distance, from 0 to 1, between the sensitive column in a class and in the table.
-    mode : {"strict", "relaxed"}
+    mode : {"strict", "relaxed", "local"}
         Equal values stay together; or cells of 2k rows and more are cut on, and rows of equal value are shared out
-        between the halves, by lot where all quasi-identifiers are equal. New rows go to the strict cells.
+        between the halves, by lot where all quasi-identifiers are equal; or rows (equal ones together) move between
+        cells while the table loses less, which takes longer. New rows go to the strict cells.
     hierarchies : mapping or path, optional
         Column to :class:`~countervail.core.hierarchy.Hierarchy` or CSV file, or a folder with `<column>.csv` files.
     by_class : bool
@@ -122,7 +126,7 @@ class Mondrian(Savable, ClassProtector):
         *,
         l: float | tuple[float, float] | None = None,  # noqa: E741 -- the name the literature uses
         t: float | None = None,
-        mode: Literal["strict", "relaxed"] = "strict",
+        mode: Literal["strict", "relaxed", "local"] = "strict",
         hierarchies: Mapping[str, Hierarchy | str | Path] | str | Path | None = None,
         by_class: bool = False,
         choose: Literal["gain", "span"] = "gain",
@@ -163,6 +167,7 @@ class Mondrian(Savable, ClassProtector):
             cls(k=4, l=(3.0, 2), diversity="recursive", sensitive="ill"),
             cls(k=4, l=1.5, diversity="entropy", t=0.4, sensitive="ill"),
             cls(k=5, mode="relaxed", suppress=0.1),
+            cls(k=5, mode="local"),
             cls(k=1),
         ]
 
@@ -230,13 +235,27 @@ class Mondrian(Savable, ClassProtector):
             drawn = generator(self.random_state).permutation(content_order(table))
             gain = self.choose == "gain"
             cell_of, n_cells = share_ties(codes, secret, cell_of, n_cells, data, constraints, drawn, gain=gain)
+        if self.mode == "local":
+            cell_of, n_cells = self._exchange(codes, cell_of, n_cells, data, constraints.k)
         if budget := int(self.suppress * len(codes)):
             cell_of = leave_out(codes, secret, cell_of, n_cells, data, constraints, budget)
             self.suppressed_ = int((cell_of < 0).sum())
         self.regions_ = self.strict_regions_
-        if self.mode == "relaxed" or self.suppressed_:
+        if self.mode != "strict" or self.suppressed_:
             self.regions_ = self._named(codes, cell_of, n_cells, data)
         return cell_of
+
+    def _exchange(self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes, k: int) -> tuple[Ints, int]:
+        """Distinct rows moved between cells."""
+        distinct, _, counts, which = as_one(codes, np.zeros(len(codes), np.int32), data.sizes, 1)
+        if len(distinct) * n_cells > _MOST_PAIRS:
+            hint = "Round numbers, or group values, so that there are fewer different rows."
+            must = "'strict' or 'relaxed' for so many different rows and classes"
+            raise bad_parameter("Mondrian", "mode", must, self.mode, hint)
+        cells = np.zeros(len(distinct), np.int32)
+        cells[which] = cell_of
+        cells = improve(distinct, counts, cells, data, k)
+        return cells[which], int(cells.max()) + 1
 
     def _named(self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) -> Regions:
         groups = self.labels == "hierarchy"
@@ -280,7 +299,10 @@ class Mondrian(Savable, ClassProtector):
 
     def _check_cuts(self) -> None:
         """What the other parameters must be, whatever the table."""
-        check_word("Mondrian", "mode", self.mode, ("strict", "relaxed"))
+        check_word("Mondrian", "mode", self.mode, ("strict", "relaxed", "local"))
+        if self.mode == "local" and (self.l is not None or self.t is not None or self.by_class):
+            hint = "Rows move by quasi-identifiers alone, and would not keep what l, t or by_class settled."
+            raise bad_parameter("Mondrian", "mode", "'strict' or 'relaxed' with l, t or by_class", self.mode, hint)
         check_word("Mondrian", "choose", self.choose, ("gain", "span"))
         check_word("Mondrian", "labels", self.labels, ("tight", "hierarchy"))
         if not (is_number(self.suppress) and 0 <= self.suppress < 1):
