@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import countervail as cv
 from countervail.core import loss
 from countervail.protect.mondrian.columns import as_one, describe, encode
-from countervail.protect.mondrian.exchange import improve
 from countervail.protect.mondrian.labels import class_regions
+from countervail.protect.mondrian.local.exchange import improve
 from countervail.testing import small_table
 
 TREE = cv.Hierarchy(tuple((c, "ab" if c in "ab" else "cde", "*") for c in "abcde"), "city")

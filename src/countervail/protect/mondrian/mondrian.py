@@ -38,9 +38,9 @@ from countervail.protect.mondrian.columns import (
 )
 from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
-from countervail.protect.mondrian.exchange import improve
 from countervail.protect.mondrian.grow import cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
+from countervail.protect.mondrian.local.exchange import improve
 from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.without_one import without_each
 from countervail.protect.saved import Savable, parameters_to_json, release_from_json, release_to_json

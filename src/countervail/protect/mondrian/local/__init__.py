@@ -1,0 +1,1 @@
+"""Rows that move between classes once the cuts have ended."""
