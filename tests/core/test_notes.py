@@ -34,12 +34,12 @@ def test_every_note_that_arises_is_said_in_every_language(text, language):
 def test_limits_are_told_one_by_one_with_the_words_of_their_columns():
     note = f"There would be one without {LIMITS[0]}, {LIMITS[1]} and the forbidden steps of 'city'."
     assert say_note(note, SCHEMA, "en") == (
-        "There would be one if this did not hold: your age stays as it is; your age changes one way only; "
-        "your city takes no forbidden step."
+        "There would be one if this did not hold: your age may not change; your age may change one way only; "
+        "your city may not change in some ways."
     )
     assert say_note(note, SCHEMA, "de") == (
         "Es gäbe eine, wenn dies nicht gälte: Ihr Alter bleibt unverändert; "
-        "Ihr Alter ändert sich nur in eine Richtung; der Wert für „city“ macht keinen ausgeschlossenen Schritt."
+        "Ihr Alter ändert sich nur in eine Richtung; bestimmte Änderungen sind ausgeschlossen (der Wert für „city“)."
     )
 
 

@@ -102,8 +102,8 @@ def _hierarchies(**settings: Any) -> object:
     return Mondrian(k=5, hierarchies={name: tree}, **settings).fit(table).protect(table)
 
 
-def _test(anonymiser: Any) -> object:
-    return DifferentialInferenceTest(anonymiser, beside=0, n_records=ASKED).run(bundled_rows())
+def _test(anonymiser: Any, people: int | None = None) -> object:
+    return DifferentialInferenceTest(anonymiser, beside=0, n_records=people).run(bundled_rows())
 
 
 def _classify(kind: type[Any]) -> object:
@@ -125,7 +125,8 @@ _CASES: dict[str, Callable[[], object]] = {
     "mondrian-hierarchy-labels": partial(_hierarchies, labels="hierarchy"),
     "mondrian-many-values": _many_values,
     "microaggregation-v": partial(_protect, Microaggregation, k=5, method="v-mdav"),
-    "dit-mondrian": lambda: _test(Mondrian(k=5)),
+    "dit-mondrian": lambda: _test(Mondrian(k=5), ASKED),
+    "dit-mondrian-everybody": lambda: _test(Mondrian(k=5)),
     "dit-basic": lambda: _test(BasicMondrian(k=5)),
     "lers": partial(_classify, LERS),
     "mlem2": partial(_classify, MLEM2),

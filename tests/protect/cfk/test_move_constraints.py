@@ -158,7 +158,7 @@ def test_without_an_answer_the_fewest_constraints_to_give_up_are_named(seeds):
 
 @pytest.mark.parametrize("search", ["exact", "grasp"])
 def test_projected_answers_name_the_constraint_too(search):
-    table, queries = people(2, 50), people(502, 30)
+    table, queries = people(2, 30), people(502, 15)
     limits = {"immutable": [n for n in table.schema.features if n != "ill"]}
     e = cv.CFK(k=3, search=search, **limits).fit(table, scores(2)).explain(queries)
     notes = {a.note for a in e if a.status == "no_counterfactual"}

@@ -12,6 +12,7 @@ from countervail.core.cells import fits
 from countervail.core.errors import DataNotFoundError
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import LeavesOneOut
+from countervail.protect.mondrian import without_one
 
 CITY = Hierarchy(
     (
@@ -24,6 +25,14 @@ CITY = Hierarchy(
     "city",
 )
 ADULT = ["age", "education", "marital-status", "hours-per-week", "native-country"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_one_go():
+    """Small tables too, which are spared the kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(without_one, "_SMALL", -1)
+        yield
 
 
 def random_table(seed, n):
@@ -74,6 +83,11 @@ def compare(protector, table, rows, sensitive="ill"):
     alone = source.agreement(np.asarray(rows, dtype=np.int64))
     assert (alone.without_person == found.without_person[rows]).all()
     assert (alone.with_person == found.with_person[rows]).all()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(without_one, "_SMALL", 10**9)
+        singly = source.agreement(np.asarray(rows[:2], dtype=np.int64))
+    assert (singly.without_person == found.without_person[rows[:2]]).all()
+    assert (singly.with_person == found.with_person[rows[:2]]).all()
     for at, row in enumerate(rows):
         without = counted(protector, table, np.delete(everyone, row), row, source.values, sensitive)
         assert (found.without_person[row] == without).all()

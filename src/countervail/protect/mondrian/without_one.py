@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,8 @@ from countervail.protect.mondrian.cuts import make_buckets, make_ints, make_long
 from countervail.protect.mondrian.grow import count_codes, make_facts, make_trees
 from countervail.protect.mondrian.without_one_kernels import Basic, Kinds, Task, add_leaves, explore, make_leaves
 
+# Rows times people asked about: so few are counted by runs without each, for which nothing more is compiled.
+_SMALL: Final = 20_000
 Refit = Callable[[Table], tuple[Regions, Ints]]  # the regions and each row's, of a run on another table
 
 
@@ -62,6 +64,9 @@ class WithoutEach:
 
     def agreement(self, rows: NDArray[np.int64]) -> Agreement:
         """How many released rows agree with each of these, by column and sensitive value, with and without them."""
+        if len(rows) * len(self.codes) <= _SMALL:
+            everybody = self._counted(rows, np.arange(len(self.codes)))
+            return Agreement(everybody, np.concatenate([self._without(int(row)) for row in rows]))
         n_secret, n_parts = len(self.values), int(self.part.max()) + 1
         joint = self.part * np.int32(n_secret) + self.secret
         codes, secret, counts, which = deduplicate(self.codes, joint, self.data.sizes, n_parts * n_secret)
@@ -71,7 +76,7 @@ class WithoutEach:
         kinds = Kinds(np.ascontiguousarray(codes), counts, secret % np.int32(n_secret), place)
         counted = [c[slot] for c in self._count(kinds, secret // n_secret)]
         for at in np.flatnonzero(self.alone()[rows]):
-            counted[1][at] = self._counted(int(rows[at]))
+            counted[1][at] = self._without(int(rows[at]))[0]
         return Agreement(*counted)
 
     def _count(self, kinds: Kinds, part: Ints) -> tuple[Ints, Ints]:
@@ -124,15 +129,18 @@ class WithoutEach:
                 out |= held[self.codes[:, j]] == 1
         return out
 
-    def _counted(self, row: int) -> Ints:
+    def _without(self, row: int) -> Ints:
         """The counts of a run without one row, made anew."""
-        others = np.delete(np.arange(len(self.codes)), row)
-        regions, cell_of = self.refit(self.table.take(others))
+        return self._counted(np.array([row]), np.delete(np.arange(len(self.codes)), row))
+
+    def _counted(self, rows: NDArray[np.int64], among: NDArray[np.int64]) -> Ints:
+        """Row x column x sensitive value: how many of the others agree with each row in a run on these others."""
+        regions, cell_of = self.refit(self.table.take(among))
         held = np.zeros((len(regions), len(self.values)), np.int64)
-        np.add.at(held, (cell_of, self.secret[others]), 1)
-        person: pd.DataFrame = self.table.frame.iloc[[row]]
-        inside = [axis.covers(person[axis.name])[:, 0] for axis in regions.axes]
-        return np.stack([i @ held for i in inside]).astype(np.int32)
+        np.add.at(held, (cell_of, self.secret[among]), 1)
+        people: pd.DataFrame = self.table.frame.iloc[rows]
+        inside = [axis.covers(people[axis.name]).T for axis in regions.axes]
+        return np.stack([i @ held for i in inside], axis=1).astype(np.int32)
 
 
 class _CutTable(Protocol):
