@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-TRIES = 1_000  # conditions of three columns (its default) that it draws at most, to keep the run short
+TRIES = 300  # conditions of three columns (its default) that it draws at most, to keep the run short
 
 
 def read(folder: Path, name: str, numbers: list[str]) -> pd.DataFrame:
@@ -31,14 +31,15 @@ def anonymeter(folder: Path, job: dict[str, Any]) -> dict[str, Any]:
     from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
 
     members, released, control = (read(folder, job[n], job["numbers"]) for n in ("members", "released", "control"))
-    quasi, others, n = job["quasi"], job["others"], job["attacks"]
+    quasi, others = job["quasi"], job["others"]
+    n = min(job["attacks"], len(control), len(released))  # it draws as many rows of each
     found: dict[str, Any] = {}
     np.random.seed(0)  # noqa: NPY002 -- it takes no seed of its own
     for mode in ("multivariate", "univariate"):
         start = time.process_time()
         try:
             evaluator = SinglingOutEvaluator(
-                members[quasi], released[quasi], n_attacks=job["conditions"], control=control[quasi], max_attempts=TRIES
+                members[quasi], released[quasi], n_attacks=n, control=control[quasi], max_attempts=TRIES
             )
             evaluator.evaluate(mode=mode)
             found[f"singling out, {mode}"] = rates(evaluator, start) | {"right": len(evaluator.queries())}
@@ -46,7 +47,7 @@ def anonymeter(folder: Path, job: dict[str, Any]) -> dict[str, Any]:
             found[f"singling out, {mode}"] = {"failed": type(error).__name__}
     start = time.process_time()
     evaluator = LinkabilityEvaluator(
-        members, released, aux_cols=(quasi, others), n_attacks=min(n, len(control)), n_neighbors=1, control=control
+        members, released, aux_cols=(quasi, others), n_attacks=n, n_neighbors=1, control=control
     )
     evaluator.evaluate(n_jobs=1)
     found["linkability"] = rates(evaluator, start)
@@ -59,7 +60,7 @@ def anonymeter(folder: Path, job: dict[str, Any]) -> dict[str, Any]:
             aux_cols=known,
             secret=secret,
             regression=secret in job["numbers"],
-            n_attacks=min(n, len(control)),
+            n_attacks=n,
             control=control,
         )
         evaluator.evaluate(n_jobs=1)
