@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import countervail as cv
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import write_schema
-from countervail.core.people import count_people, people_of, person_columns, rows_per_person
+from countervail.core.people import count_people, people_of, person_columns, rows_per_person, seem_copied
 
 
 def slow_people(frame):
@@ -217,3 +217,15 @@ def test_households_that_count_as_people_are_named_in_the_error():
     table = cv.Table.from_frame(frame, target="ok", favourable="y", identifiers=["house"], quasi_identifiers=["age"])
     with pytest.raises(cv.ParameterError, match=r"one person has up to 20 of 40 rows.*share a value of house"):
         cv.CFK(k=5).fit(table, lambda rows: np.where(rows["pay"] > 20, "y", "n"))
+
+
+@pytest.mark.parametrize(("times", "few"), [(10, True), (3, True), (1, False)])
+def test_rows_that_are_all_there_ten_times_seem_copied_though_contents_are_few(times, few):
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"age": np.arange(75), "ill": rng.choice(["flu", "asthma", "none"], 75)})
+    rows = pd.concat([once] * times, ignore_index=True)
+    assert seem_copied(rows[["ill"]], rows["age"].to_numpy(dtype=np.int64)) == few
+    # People of one class who share what few contents there are, and nothing but their class, are no copies.
+    classes = np.repeat(np.arange(75), 10)
+    assert not seem_copied(pd.DataFrame({"ill": rng.choice(["flu", "asthma", "none"], 750)}), classes)
+    assert not seem_copied(pd.DataFrame(index=range(750)), classes)

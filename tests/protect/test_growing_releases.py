@@ -257,7 +257,7 @@ def test_on_the_command_line(run, tmp_path):
     before = (tmp_path / "people.roster").read_bytes()
     for words, match in (
         (("--method", "k-common"), "does not take --previous (that is for microaggregation, mondrian)"),
-        (("--l", 2, "--sensitive", "ill"), "'l' parameter"),
+        (("--l", 2, "--sensitive", "ill"), "--l must"),
         (("--k", 9), "at most that of the releases before"),
     ):
         code, _, error = release("april", *words)

@@ -13,6 +13,8 @@ from countervail.core.table import Table
 
 _MOST = 0.9  # of the values of a key look like one
 _COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
+_ENOUGH = 10  # different rows, each of them there equally often
+_UNLIKELY = -9.0  # decimal logarithm of a chance that is none
 
 
 def people_of(frame: pd.DataFrame, names: Sequence[str]) -> Ints:
@@ -98,7 +100,8 @@ def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
     """Whether rows of one class are equal far more often than their contents, seen elsewhere, explain.
 
     In a table of people, two rows of a class are equal if they happen to share everything else: about as often as with
-    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class.
+    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class. Where few
+    contents exist, everybody has a twin anyway: then it tells that every row is there ten times, say, and none once.
     """
     content = number_rows([np.zeros(len(frame), dtype=np.int64), *number_columns(frame, list(frame.columns))])
     mine, everywhere = np.bincount(classes)[classes], np.bincount(content)[content]
@@ -108,4 +111,9 @@ def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
         everywhere - twins, len(frame) - mine, out=np.zeros(len(frame)), where=mine < len(frame)
     )
     chance = 1 - (1 - outside) ** (mine - 1)
-    return bool((twins > 1).mean() - chance.mean() > _COPIES)
+    if (twins > 1).mean() - chance.mean() > _COPIES:
+        return True
+    times = np.bincount(inside)
+    same = min(float(outside.mean()) + 1 / len(frame), 1.0)  # how likely two rows are equal without being one
+    often = int(np.gcd.reduce(times)) > 1 and len(times) >= _ENOUGH
+    return bool(len(frame.columns)) and often and (len(frame) - len(times)) * np.log10(same) < _UNLIKELY

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from countervail.core.errors import InputWarning, ParameterError, SchemaError, listed
+from countervail.core.errors import InputWarning, ParameterError, SchemaError
 from countervail.core.files.unpacked import most_bytes, too_large
 from countervail.core.schema import Schema
 
@@ -96,11 +96,15 @@ def _are_numbers(values: tuple[Any, ...] | None) -> bool:
 
 
 def warn_of_repeated(names: list[str], path: Path) -> None:
-    """Say that a header has a name twice: the later ones get a number, and nobody would know."""
-    if twice := sorted({n for n in names if n and names.count(n) > 1}):
+    """Say that a header has a name twice, and where: the later ones get a number, and nobody would know.
+
+    The names themselves are not shown: without a header they are somebody's values.
+    """
+    worded = [n for n in names if re.search(r"[^\W\d]", n)]
+    if places := [str(i) for i, n in enumerate(names, 1) if worded.count(n) > 1]:
         warnings.warn(
-            f"The header of '{path.name}' has {listed(twice)} more than once: later columns of a name are read as "
-            f"'{twice[0]}.1' and so on. Are they what you think?",
+            f"The header of '{path.name}' has a name more than once (columns {', '.join(places)}): the later ones are "
+            f"read with .1, .2 and so on behind it. Are they what you think?",
             InputWarning,
             stacklevel=2,
         )
