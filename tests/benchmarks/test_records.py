@@ -24,7 +24,6 @@ TO_BE_RECORDED_ANEW = {
     "mondrian.json",
     "mondrian_check.json",
     "mondrian_explanations.json",
-    "mondrian_options.json",
     "nice.json",
     "rules_study.json",
     "utility.json",
