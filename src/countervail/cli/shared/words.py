@@ -43,6 +43,8 @@ _WORDS = (
     (r"\b[A-Z]\w+\.\w+\(\) or --roster", "--previous"),
     (r"Call it on `table\.features` yourself to see why; the columns, their order and their dtypes", "The columns"),
     (r"Give it: TCloseness\(.*?\); or use the 'equal' distance", "Give --hierarchies, or --closeness equal"),
+    (r", as table\.split\(\) does|, such as a part of `table\.split\(\)`", ""),
+    (r"something whose explain\(\) gives Explanations", "something that explains"),
     (r"\w+=True, (--[a-z-]+)", r"\1"),
     (r"\b\w+\(by_class=True\)", "--by-class"),
     (r"must have dtype \w+\. Got \w+", "must hold the same kind of values as the table"),
