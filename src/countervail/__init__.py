@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from countervail.auditing import Appetite as Appetite
     from countervail.auditing import Audit as Audit
     from countervail.auditing import audit as audit
+    from countervail.auditing import compare as compare
     from countervail.core.explanation import Explanation as Explanation
     from countervail.core.explanation import Explanations as Explanations
     from countervail.core.guarantee import AllOf as AllOf
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 # Whatever needs more than Python is imported when first used: `import countervail` stays quick.
 _LATER = {
-    **dict.fromkeys(("Appetite", "Audit", "audit"), "countervail.auditing"),
+    **dict.fromkeys(("Appetite", "Audit", "audit", "compare"), "countervail.auditing"),
     **dict.fromkeys(("Explanation", "Explanations"), "countervail.core.explanation"),
     **dict.fromkeys(
         ("AllOf", "DifferentialPrivacy", "KAnonymity", "KCommonality", "LDiversity", "NoGuarantee", "TCloseness"),
@@ -144,6 +145,7 @@ __all__ = [
     "Table",
     "attack",
     "audit",
+    "compare",
     "data",
     "load",
     "load_protector",

@@ -28,7 +28,7 @@ def test_plain_counterfactuals_are_rejected_by_singling_out_and_private_ones_are
     words = {d.criterion: d.word for d in rejected.decisions}
     assert words["singling out"] == words["maximum risk"] == "reject"
     assert {d.criterion: d.word for d in kept.decisions}["maximum risk"] == "release"
-    assert all(f.found_planted for f in (*rejected.findings, *kept.findings))
+    assert all(f.found_planted for f in (*rejected.findings, *kept.findings) if f.status == "run")
 
 
 @pytest.mark.parametrize("opened", [open_explanations, open_release])
@@ -79,7 +79,7 @@ def test_a_leak_to_the_askers_of_one_group_is_seen_in_that_group():
     members, others = small_table(900).split(test_size=0.6, random_state=0)
     made = audit(LeaksToOneCity(members), (members, others), by="city", attacks=["singling-out"])
     group, counts = made["singling-out"].worst
-    assert group == "a" and counts.excess().low > made["singling-out"].counts.excess().value
+    assert group == "a" and made["singling-out"].counts.excess().low <= 0 < counts.excess().low
 
 
 def test_published_inline_noise_is_rejected_for_its_claim(halves):

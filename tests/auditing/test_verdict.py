@@ -62,6 +62,13 @@ def test_what_was_not_run_is_no_pass(status):
     assert word(late)[0] == "void"
 
 
+def test_what_does_not_apply_neither_passes_nor_keeps_others_from_passing():
+    held = finding(Counts(0, 500, 0, 500))
+    elsewhere = finding(Counts(), name="deep", status="does not apply", why="too few cases")
+    assert word(held, elsewhere)[0] == "release"
+    assert word(elsewhere)[0] == "void"
+
+
 def test_a_recipient_who_does_not_ask_is_not_judged_by_attacks_that_do():
     asked = replace(finding(Counts(90, 100, 0, 100), name="inversion"), asks=True)
     quiet = Appetite((Recipient("reader", asks=False, thresholds={"singling out": 0.1}),))

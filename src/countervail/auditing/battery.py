@@ -20,6 +20,7 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 
 _TARGETS, _ASKED = 1000, 100  # people attacked at most, by reading what was released and by asking
+_ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
 _SMALL, _NARROW = 500, 10  # released things and columns up to which patient attacks are tried
 _GROUP = 20  # askers that a group must have to be looked at
@@ -225,6 +226,9 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | Non
         return replace(empty, status="failed", why=failed.why, planted=found, seconds=seconds)
     if planted is None or real is None or real.result is None:
         return replace(empty, why="the time was up", planted=found, seconds=seconds)
+    if found is not None and found.n < _ENOUGH:
+        why = f"even where everything is open it has {found.n} cases here, too few to be told from chance"
+        return replace(empty, status="does not apply", why=why, planted=found, seconds=seconds)
     groups = {
         setting.groups[s.group][0]: Counts.of(d.result)
         for s, d in ended.items()

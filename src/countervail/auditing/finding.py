@@ -14,7 +14,7 @@ from countervail.core.arrays import Ints
 from countervail.core.files.json_data import is_count, is_text, need
 from countervail.core.stats import Estimate, clopper_pearson, excess_interval, excess_p_value, plain_json, plain_value
 
-Status = Literal["run", "not run", "failed"]
+Status = Literal["run", "not run", "failed", "does not apply"]
 _EDGES = (1, 2, 5, 10, 20, 50, 100)  # people behind something released, from here on
 _SURE = 0.025  # the chance with which a planted leak may be found by luck
 _FEW = 5  # a count below it is not shown as it is

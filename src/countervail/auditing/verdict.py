@@ -105,7 +105,7 @@ def _by_attacks(
     rejected = [f for f in run if tested[f.attack, threshold].above < alpha]
     if rejected:
         return made("reject", [f"{f.attack}: {_figure(f)} is shown to be above {threshold:g}" for f in rejected])
-    open_ones = [f"{f.attack} was not run: {f.why}" for f in there if f.status != "run"]
+    open_ones = [f"{f.attack} was not run: {f.why}" for f in there if f.status in ("not run", "failed")]
     open_ones += [
         f"{f.attack} did not find the leak planted for it" for f in there if f.status == "run" and f not in run
     ]

@@ -18,17 +18,25 @@ def demo(
 
     Example: `countervail demo -o my-demo`
     """
+    from countervail.auditing import Audit, audit
     from countervail.report import write_page
     from countervail.report.demo_page import demo_page, run_demo
 
     folder.mkdir(parents=True, exist_ok=True)
     remark("Explaining, protecting, attacking ...")
+    audited: list[Audit] = []
     with progress("Working", quiet=as_json) as tick:
-        summary = run_demo(progress=tick)
-    path = folder / "report.html"
+        summary = run_demo(
+            progress=tick,
+            answered=lambda e, members, others: audited.append(audit(e, members, control=others, jobs=1)),
+        )
+    path, dossier = folder / "report.html", folder / "dossier.html"
     write_page(demo_page(summary), path)
+    audited[0].to_html(dossier)
+    audited[0].to_json(folder / "dossier.json")
     if as_json:
-        say_json({**summary.to_dict(), "report": str(path)})
+        told = {"report": str(path), "dossier": str(dossier), "verdict": audited[0].verdict}
+        say_json({**summary.to_dict(), **told})
         return
     for number, text in enumerate(summary.story, 1):
         say(f"{number}. {text}")
@@ -37,4 +45,5 @@ def demo(
     for text in summary.sentences:
         say(f"  {text}")
     say(f"\nPromise: {summary.private.promise}")
-    say(f"\nReport: {path.resolve()}")
+    say(f"\nMay these explanations leave? {audited[0].verdict}: {audited[0].sentence}")
+    say(f"\nReport: {path.resolve()}\nDossier to sign: {dossier.resolve()}")

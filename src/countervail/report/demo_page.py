@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from countervail.report.page import Fact, Page, Section
 from countervail.report.strips import region_strip
 
 K = 10
+Answered = Callable[[Explanations, Table, Table], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,11 @@ class DemoSummary:
         )
 
 
-def run_demo(*, progress: Progress | None = None) -> DemoSummary:
-    """Explain the refused applicants plainly and k-anonymously, and attack both."""
+def run_demo(*, progress: Progress | None = None, answered: Answered | None = None) -> DemoSummary:
+    """Explain the refused applicants plainly and k-anonymously, and attack both.
+
+    `answered` is handed the private answers, the people behind them, and those who were held out.
+    """
     tick = progress or (lambda done, total: None)
     train, test = load("german_credit").split(test_size=0.4, random_state=0)
     model = train_forest(train)
@@ -102,6 +107,8 @@ def run_demo(*, progress: Progress | None = None) -> DemoSummary:
     asking, _ = load("german_credit", actionable=True).split(test_size=0.4, random_state=0)
     groups = CFK(k=K).fit(asking, model)
     private = groups.explain(refused)
+    if answered is not None:
+        answered(private, train, test)
     tick(3, 4)
     shown = _telling(plain, private)
     summary = DemoSummary(
