@@ -66,7 +66,7 @@ $(READY): pyproject.toml constraints.txt
 
 # What tests need beyond the product: the tools, and every extra.
 $(TOOLS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,gan,lightgbm]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,gan,lightgbm,sign]"
 	touch $(TOOLS)
 
 clean:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from countervail.auditing.dossier import TITLE, TONES, Part, footer_of, lead_of, parts_of
 from countervail.auditing.result import Audit
+from countervail.auditing.sign import signed
 from countervail.core.cells import visible
 from countervail.core.files.frames import write_file
 from countervail.report.figures import to_png
@@ -20,9 +21,13 @@ _COLOURS = {"good": (30, 125, 70), "bad": (179, 38, 30), "open": (138, 97, 0)}
 _FONT, _WIDE = "DejaVu", 5  # columns from which a table is printed small
 
 
-def write_pdf(audit: Audit, path: str | Path) -> None:
-    """Write the dossier, whole or not at all."""
+def write_pdf(
+    audit: Audit, path: str | Path, certificate: str | Path | None = None, password: str | None = None
+) -> None:
+    """Write the dossier, whole or not at all; signed where a certificate is given."""
     made = bytes(_paper(audit).output())
+    if certificate is not None:
+        made = signed(made, certificate, password, f"Privacy dossier: {audit.verdict}")
     write_file(Path(path), lambda place: place.write_bytes(made))
 
 

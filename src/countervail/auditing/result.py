@@ -122,11 +122,11 @@ class Audit:
             write_text(text, path)
         return text
 
-    def to_pdf(self, path: str | Path) -> None:
-        """Write the dossier as a PDF file."""
+    def to_pdf(self, path: str | Path, *, certificate: str | Path | None = None, password: str | None = None) -> None:
+        """Write the dossier as a PDF file, signed where a certificate (PKCS #12; extra `sign`) is given."""
         from countervail.auditing.pdf import write_pdf
 
-        write_pdf(self, path)
+        write_pdf(self, path, certificate, password)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -63,6 +64,12 @@ def audit(
         list[Path] | None,
         typer.Option("--output", "-o", help=f"The dossier, one of {', '.join(ENDINGS)}; may be repeated."),
     ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            help="Sign the PDF with this certificate (.p12); its password is read from COUNTERVAIL_SIGN_PASSWORD."
+        ),
+    ] = None,
     allow_pickle: Annotated[
         bool, typer.Option(help="Open the model even if it is a pickle (it can run code).")
     ] = False,
@@ -97,6 +104,8 @@ def audit(
     check_ending(junit, (".xml",), what, schema, against, control)
     for text in fail_if or ():
         Condition.parse(text)
+    if sign is not None and not any(p.suffix == ".pdf" for p in output or ()):
+        raise ParameterError("--sign signs a PDF: name one with -o dossier.pdf.")
     before = None if baseline is None else Audit.read(baseline)
     accepted = None if appetite is None else Appetite.read(appetite)
     people, others = read_table(against, schema), read_table(control, schema)
@@ -121,7 +130,7 @@ def audit(
         writers[junit] = text_writer(junit_text(gates))
     write_files(writers)
     for path in (p for p in output or () if p.suffix == ".pdf"):
-        made.to_pdf(path)
+        made.to_pdf(path, certificate=sign, password=os.environ.get("COUNTERVAIL_SIGN_PASSWORD"))
     failed = [g for g in gates if not g.passed]
     if as_json:
         gated = [{"gate": g.name, "passed": g.passed, "why": g.why} for g in gates]
