@@ -10,7 +10,7 @@ import pytest
 
 import countervail as cv
 from countervail.auditing import Audit, verify
-from countervail.auditing.dossier import parts_of
+from countervail.auditing.written.dossier import parts_of
 from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.rng import generator
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from countervail.auditing import texts
 from countervail.auditing.appetite import Appetite
 from countervail.auditing.claims import Claim
 from countervail.auditing.finding import Finding
 from countervail.auditing.verdict import WORDS, Ruling, Word, decide, overall
+from countervail.auditing.written import texts
 from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.files.frames import write_text
 from countervail.core.files.json_data import json_object, need, whole_json
@@ -114,7 +114,7 @@ class Audit:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The dossier as one self-contained page; written to a file where one is named."""
-        from countervail.auditing.dossier import dossier_page
+        from countervail.auditing.written.dossier import dossier_page
         from countervail.report.page import render_page
 
         text = render_page(dossier_page(self))
@@ -124,7 +124,7 @@ class Audit:
 
     def to_pdf(self, path: str | Path, *, certificate: str | Path | None = None, password: str | None = None) -> None:
         """Write the dossier as a PDF file, signed where a certificate (PKCS #12; extra `sign`) is given."""
-        from countervail.auditing.pdf import write_pdf
+        from countervail.auditing.written.pdf import write_pdf
 
         write_pdf(self, path, certificate, password)
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from countervail import measure
 from countervail.auditing.appetite import Appetite
-from countervail.auditing.dossier import share
 from countervail.auditing.finding import Finding
-from countervail.auditing.pictures import trade_off_picture
 from countervail.auditing.result import Audit
 from countervail.auditing.run import audit, read_appetite
 from countervail.auditing.verdict import Ruling
+from countervail.auditing.written.dossier import share
+from countervail.auditing.written.pictures import trade_off_picture
 from countervail.core.errors import CountervailError, PrivacyWarning, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.files.frames import write_text

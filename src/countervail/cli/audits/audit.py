@@ -147,7 +147,7 @@ def audit(
 
 def _tell(made: object) -> None:
     from countervail.auditing import Audit
-    from countervail.auditing.dossier import lead_of, share
+    from countervail.auditing.written.dossier import lead_of, share
 
     assert isinstance(made, Audit)
     say(lead_of(made))

@@ -7,9 +7,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from countervail.auditing.dossier import TITLE, TONES, Part, footer_of, lead_of, parts_of
 from countervail.auditing.result import Audit
-from countervail.auditing.sign import signed
+from countervail.auditing.written.dossier import TITLE, TONES, Part, footer_of, lead_of, parts_of
+from countervail.auditing.written.sign import signed
 from countervail.core.cells import visible
 from countervail.core.files.frames import write_file
 from countervail.report.figures import to_png

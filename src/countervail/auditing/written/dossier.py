@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from countervail.auditing import texts
 from countervail.auditing.appetite import CRITERIA
 from countervail.auditing.finding import Finding
-from countervail.auditing.pictures import excess_picture, roc_picture, sizes_picture
 from countervail.auditing.result import Audit
+from countervail.auditing.written import texts
+from countervail.auditing.written.pictures import excess_picture, roc_picture, sizes_picture
 from countervail.core.stats import Estimate
 from countervail.report.figures import to_svg
 from countervail.report.page import Banner, Page, Section
