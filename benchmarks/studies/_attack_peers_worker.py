@@ -92,12 +92,12 @@ def pycanon(folder: Path, job: dict[str, Any]) -> dict[str, Any]:
     from pycanon import metrics
 
     frame = pd.read_csv(folder / job["file"], dtype=str, keep_default_na=False)
-    sizes = [int(s) for s in metrics.sizes_ec(frame, job["quasi"])]
+    classes = int(metrics.sizes_ec(frame, job["quasi"])["n_ec"])
     return {
         "max_rir": float(metrics.max_rir(frame, job["quasi"])),
         "average_rir": float(metrics.average_rir(frame, job["quasi"])),
-        "classes": len(sizes),
-        "rows": sum(sizes),
+        "classes": classes,
+        "rows": len(frame),
     }
 
 
