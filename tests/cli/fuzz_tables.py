@@ -22,7 +22,6 @@ from pathlib import Path
 import pandas as pd
 
 from countervail.cli import main
-from countervail.cli.shared import common
 from countervail.core.files.schema_file import read_schema
 
 ODD = (
@@ -114,7 +113,6 @@ class Case:
         """One command in this process."""
         args = [str(w) for w in words]
         out, err = io.StringIO(), io.StringIO()
-        common.out.file, common.err.file = out, err
         code, before = 0, sys.argv
         sys.argv = ["countervail", *args]
         try:

@@ -64,4 +64,4 @@ def test_what_is_not_finite_is_null(capsys):
         raise AssertionError(word)
 
     found = json.loads(out, parse_constant=refuse)
-    assert found == {"a": None, "b": [None, 3], "c": {"k": 2, "against": "register"}, "4": ["x"]}
+    assert found == {"a": None, "b": [None, 3], "c": {"k": 2, "against": "register", "centres": False}, "4": ["x"]}

@@ -12,6 +12,10 @@ import pytest
 import countervail as cv
 from countervail.attack.differential.result import DifferentialResult, Kind
 from countervail.attack.result import AttackResult
+from countervail.auditing import Appetite, Audit, Finding, SideBySide
+from countervail.auditing.claims import Claim
+from countervail.auditing.finding import Counts
+from countervail.auditing.side_by_side import Contender
 from countervail.core.explanation import Explanations
 from countervail.core.files.release_file import Verdict
 from countervail.core.guarantee import (
@@ -33,6 +37,7 @@ from countervail.core.stats import Estimate
 from countervail.ledger import Ledger
 from countervail.ledger.history import Statement
 from countervail.measure.fairness import Fairness, Group
+from countervail.measure.population import KMap, Uniques
 from countervail.measure.private import FigureSpread, PrivateQuality
 from countervail.measure.queries import QueryError
 from countervail.measure.risk import Offender, Risk
@@ -73,6 +78,14 @@ def release():
     return Release(Regions((), 2), np.arange(2), FRAME, schema, KAnonymity(np.int64(2)), MADE, suppressed=np.int64(1))
 
 
+FINDING = Finding(
+    "linkage", "singling out", False, "", "run", counts=Counts(10, 10, 10, 10), baseline=OPEN, planted=Counts(),
+    detail={"AUC": OPEN}, curve=((0.0, NAN),), worst=("a", Counts()),
+)  # fmt: skip
+AUDIT = Audit.settle(
+    {"name": "x"}, {"others": []}, {"text": "none"}, Appetite.default(), findings=(FINDING,),
+    claims=(Claim(1.0, True, True, NAN),), provenance={"seconds": NAN},
+)  # fmt: skip
 SEALED = SealedTable(TABLE.schema, Regions((), 2), np.arange(2), FRAME[["age"]])
 
 RESULTS = [
@@ -96,6 +109,15 @@ RESULTS = [
     AllOf((KAnonymity(np.int64(5)), TCloseness(INF))),
     Budget("people", INF, NAN, plan=((np.float64(0.1), np.int64(3)),)),
     Verdict("k = 5", True, INF, 1, 0, 0),
+    Uniques(np.int64(9), 3, NAN, 1, None, INF, -INF, "snb", NAN, NAN, INF, NAN, np.float64(1)),
+    KMap(np.int64(9), 3, 5, 0, NAN, INF, NAN, -INF, np.int64(1)),
+    AUDIT.appetite,
+    AUDIT.decisions[0],
+    AUDIT.claims[0],
+    FINDING,
+    AUDIT,
+    SideBySide((Contender("x", AUDIT, OPEN, OPEN, OPEN), Contender("y", why="no")), 1, 1),
+    Contender("x", AUDIT, OPEN, OPEN, OPEN),
     TABLE.schema,
     cv.Phrases("{} more", labels={"1": "one"}, languages={"de": cv.Phrases("{} mehr", unit="Euro")}),
     Ledger("people", epsilon=1.0).statement(),
