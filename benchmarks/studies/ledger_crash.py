@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks" / "speed"), str(ROOT / "tests" / "ledger")]
 
 from _record import code, parse, versions, write  # noqa: E402
-from ledger_crash import crash, race  # noqa: E402
+from killed_processes import crash, race  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "ledger_crash.json"
 

@@ -1,6 +1,6 @@
 """Crashes and races; benchmarks/studies/ledger_crash.py runs the long versions."""
 
-from ledger_crash import crash, race
+from killed_processes import crash, race
 
 
 def test_what_was_sent_is_debited_and_stored_whenever_processes_are_killed(tmp_path):

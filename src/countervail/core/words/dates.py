@@ -111,7 +111,7 @@ def iso(day: float) -> str:
 
     Examples
     --------
-    >>> iso(0), iso(-6800)
+    >>> iso(0), iso(-6801)
     ('1970-01-01', '1951-05-20')
     """
     return date.fromordinal(math.floor(day) + _EPOCH).isoformat()
