@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from moves_twin import labels, people, scores
-from test_move_constraints import LIMITS, breaches
+from moves_twin import LIMITS, breaches, labels, people, scores
 
 import countervail as cv
 from countervail.protect import GraspSearch
