@@ -91,6 +91,16 @@ def test_published_inline_noise_is_rejected_for_its_claim(halves):
     assert made.verdict == "reject"
 
 
+def test_answers_alone_are_no_pass_for_a_recipient_who_asks(halves):
+    members, others = halves
+    answers = cv.CFK(k=10).fit(members, small_model).explain(others)
+    tried = [*QUICK, "intersection"]
+    asking = {"version": 1, "recipients": {"public": {"singling_out": 1.0}}}
+    reading = {"version": 1, "recipients": {"reader": {"singling_out": 1.0, "asks": False}}}
+    words = [audit(answers, halves, attacks=tried, appetite=a).verdict for a in (asking, reading)]
+    assert words == ["not shown", "release"]
+
+
 def test_no_time_gives_no_pass(halves, plain):
     made = audit(plain, halves, budget=1e-6)
     assert made.verdict == "void"

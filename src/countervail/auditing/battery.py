@@ -85,6 +85,18 @@ def fitting_attacks(subject: Subject, only: Sequence[str] | None = None) -> tupl
     )
 
 
+def not_asked(subject: Subject, only: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """Attacks that ask, where only answers are there: they were not run, which no recipient who asks may pass."""
+    if subject.oracle is not None or subject.is_table:
+        return ()
+    why = "only answers were given, and nobody who could be asked"
+    return tuple(
+        Finding(kind().label, kind.criterion, True, registry.summary(kind), why=why)
+        for name, kind in registry.attacks().items()
+        if issubclass(kind, OracleAttack) and not kind.reruns and (only is None or name in only)
+    )
+
+
 def groups_of(subject: Subject, by: str | None) -> tuple[tuple[str, Explanations], ...]:
     """The answers to each group of askers of at least 20 people; none where `by` is not given."""
     if by is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from countervail.auditing.appetite import Appetite
-from countervail.auditing.battery import Setting, fitting_attacks, groups_of, run_battery
+from countervail.auditing.battery import Setting, fitting_attacks, groups_of, not_asked, run_battery
 from countervail.auditing.claims import claims_of, measured
 from countervail.auditing.result import Audit
 from countervail.auditing.subject import Subject, check_controls, read_subject
@@ -92,7 +92,7 @@ def audit(
     setting = Setting(subject, table, fitting_attacks(subject, attacks), groups_of(subject, by))
     workers = _workers(jobs, setting)
     until = None if limit is None else start + limit
-    findings = run_battery(setting, until=until, jobs=workers, progress=progress)
+    findings = run_battery(setting, until=until, jobs=workers, progress=progress) + not_asked(subject, attacks)
     claims = claims_of(subject.guarantee, subject.maker)
     if until is None or time.monotonic() < until:
         claims = [measured(c, subject.name, _DRAWS) for c in claims]
