@@ -1,0 +1,1 @@
+"""Files that a scan reads, and files that come into being whole."""
