@@ -79,7 +79,9 @@ def test_regions_around_rows_come_with_the_doubt(search):
     assert any(WORDS in c for c in protector.explain(small_table(5, seed=1)).caveats)
 
 
-@pytest.mark.parametrize("protector", [cv.CFK(k=4), cv.CFK(k=4, grouping="mondrian")], ids=str)
+@pytest.mark.parametrize(
+    "protector", [cv.CFK(k=4), cv.CFK(k=4, search=cv.protect.GroupSearch(grouping="mondrian"))], ids=str
+)
 def test_whoever_may_not_ask_about_peoples_rows_does_not_compare(protector):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -159,6 +159,10 @@ class NICE(Explainer):
         wanted, constraints = asked.wanted & ~asked.already[:, None], self.constraints_.coded(asked.encoder)
         return self._search(asked.x, wanted, n, constraints)
 
+    def apart(self, queries: Matrix, rows: Matrix) -> Matrix:
+        """Query x row: the distance that neighbours are chosen by."""
+        return np.stack([self.heom_.between(np.repeat(q[None], len(rows), axis=0), rows) for q in queries])
+
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""

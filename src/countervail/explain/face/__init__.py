@@ -1,0 +1,1 @@
+"""FACE: feasible and actionable counterfactuals, by way of other people's rows."""
