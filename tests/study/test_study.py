@@ -249,7 +249,7 @@ def test_every_published_mechanism_is_caught(name):
     assert found.refutes(2.1 if name != "published-ldp" else 1.0), str(found)
 
 
-@pytest.mark.parametrize("name", sound())
+@pytest.mark.parametrize("name", [n for n in sound() if mechanisms()[n].takes("epsilon")])
 def test_no_mechanism_with_a_promise_is_caught(name):
     found = audit_mechanism(name, 1.0, draws=1_000)
     assert found is None or not found.refutes(1.0)

@@ -11,6 +11,9 @@ from countervail.study.mechanisms import mechanisms as mechanisms
 from countervail.study.mechanisms import sound as sound
 from countervail.study.plan import Cell as Cell
 from countervail.study.plan import StudyPlan as StudyPlan
+from countervail.study.reproduce import Reproduction as Reproduction
+from countervail.study.reproduce import papers as papers
+from countervail.study.reproduce import reproduce as reproduce
 from countervail.study.result import Row as Row
 from countervail.study.result import Study as Study
 from countervail.study.run import run as run

@@ -86,7 +86,7 @@ def recommend(
             "(allow_no_guarantee=True, --allow-no-guarantee)."
         )
     ranked = sorted(able, key=lambda r: _order(r, priority, answers, floor))
-    worth = [r for r in ranked if mechanisms()[r.mechanism].pays(r.epsilon)]
+    worth = [r for r in ranked if study.plan.named[r.mechanism].pays(r.epsilon)]
     if not worth:
         raise RefusedError(
             f"The study holds nothing that pays: at these epsilons the answers of {title(ranked[0])} are those of a "
@@ -104,7 +104,10 @@ def total_epsilon(row: Row, answers: int) -> float:
     """What so many answers cost together; without a guarantee, without bound."""
     if not row.proven or row.epsilon is None:
         return math.inf
-    promise = mechanisms()[row.mechanism].make(row.epsilon, row.neighbours).guarantee().over(answers)
+    known = mechanisms()
+    if row.mechanism not in known:
+        return math.inf
+    promise = known[row.mechanism].make(row.epsilon, row.neighbours).guarantee().over(answers)
     return promise.total if isinstance(promise, DifferentialPrivacy) else math.inf
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from countervail import registry
 from countervail.core.guarantee import NoGuarantee
+from countervail.core.table import Table
 from countervail.protect import ExplanationProtector
 
 OPEN = "nice"  # the explainer without any protection, which the others are compared with
@@ -56,11 +58,64 @@ class Mechanism:
         """Whether it promises anything."""
         return not isinstance(self.make().guarantee(), NoGuarantee)
 
+    def fits(self, table: Table) -> bool:
+        """Whether it can answer from a table at all: regions are made of quasi-identifiers."""
+        return not registry.fact(self.kind, "gives_regions") or bool(table.schema.names("quasi"))
+
+
+@dataclass(frozen=True, slots=True)
+class GivenMechanism(Mechanism):
+    """An explainer or protector as somebody made it: it is copied for every cell, and no setting of it is varied."""
+
+    made: Any = None
+
+    @classmethod
+    def of(cls, name: str, made: Any) -> GivenMechanism:
+        """From an object with `fit` and `explain`."""
+        return cls(name, type(made), {}, made)
+
+    def make(
+        self,
+        epsilon: float | None = None,
+        neighbours: int | None = None,
+        missing: Sequence[str] = (),
+        target: Any = "favourable",
+    ) -> Any:
+        """A fresh copy: fitted to nothing, whatever the original was fitted to."""
+        from sklearn.base import clone
+
+        return clone(self.made) if hasattr(self.made, "get_params") else deepcopy(self.made)
+
+    def takes(self, parameter: str) -> bool:
+        """Nothing: the object has its settings."""
+        return False
+
+    @property
+    def proven(self) -> bool:
+        """Whether it promises anything; an explainer of somebody's own that says nothing promises nothing."""
+        promised = getattr(self.made, "guarantee", None)
+        return callable(promised) and not isinstance(promised(), NoGuarantee)
+
+
+def title_of(made: Any) -> str:
+    """A short name for an object: its class, and the settings that are not as by default."""
+    kind = type(made)
+    if isinstance(made, type) or not hasattr(made, "get_params"):
+        return kind.__name__
+    usual = registry.parameters(kind)
+    given = {n: v for n, v in made.get_params(deep=False).items() if n in usual and not _same(v, usual[n])}
+    words = ", ".join(f"{n}={v!r}" if isinstance(v, (str, int, float, bool)) else n for n, v in given.items())
+    return f"{kind.__name__}({words})"
+
+
+def _same(value: Any, usual: Any) -> bool:
+    return value is usual or (isinstance(value, (str, int, float, bool)) and value == usual)
+
 
 def mechanisms() -> dict[str, Mechanism]:
-    """Everything registered that answers with plain rows, and the other readings."""
+    """Everything registered that explains, and the other readings; of the published, those that give plain rows."""
     kinds: dict[str, type[Any]] = {**registry.explainers(), **registry.explanation_protectors(), **_published()}
-    found = [(n, k, _AS_COMPARED.get(n, {})) for n, k in kinds.items() if not registry.fact(k, "gives_regions")]
+    found = [(n, k, _AS_COMPARED.get(n, {})) for n, k in kinds.items()]
     found += [(name, kinds[of], settled) for name, (of, settled) in READINGS.items()]
     return {name: Mechanism(name, kind, settled) for name, kind, settled in found}
 

@@ -11,7 +11,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.stats import plain_json, plain_value
 from countervail.core.table import Table
 from countervail.model.paper import KINDS, PAPER_MODELS
-from countervail.study.mechanisms import OPEN, mechanisms, sound
+from countervail.study.mechanisms import OPEN, GivenMechanism, Mechanism, mechanisms, sound, title_of
 
 GIVEN = "given"  # the name of a model that came with the plan
 
@@ -40,8 +40,10 @@ class StudyPlan:
     ----------
     tables : mapping of str to Table
         The data; private mechanisms need declared domains.
-    mechanisms : sequence of str
-        Names out of `mechanisms()`; by default plain NICE and all that keep a promise.
+    mechanisms : sequence of str and objects, or mapping
+        Names out of `mechanisms()`, and explainers or protectors of anybody's with `fit(table, model)` and
+        `explain(rows)`; a mapping gives objects names of your own. By default plain NICE and all that keep a promise.
+        What needs quasi-identifiers is left out on a table without any.
     epsilons, neighbours : sequences
         Settings of the mechanisms that have them.
     models : sequence of str
@@ -71,7 +73,7 @@ class StudyPlan:
     """
 
     tables: Mapping[str, Table]
-    mechanisms: Sequence[str] = field(default_factory=lambda: (OPEN, *sound()))
+    mechanisms: Sequence[Any] | Mapping[str, Any] = field(default_factory=lambda: (OPEN, *sound()))
     epsilons: Sequence[float] = (0.1, 1.0, 5.0, 10.0)
     neighbours: Sequence[int] = (20,)
     models: Sequence[str] = ("forest",)
@@ -82,12 +84,13 @@ class StudyPlan:
     target: Any = "favourable"
     model: Any = None
     audit_draws: int = 0
+    named: Mapping[str, Mechanism] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.tables or not all(isinstance(t, Table) for t in self.tables.values()):
             raise bad_parameter("StudyPlan", "tables", "a mapping of names to Tables", type(self.tables).__name__)
+        self._name_mechanisms()
         for name, values, known in (
-            ("mechanisms", self.mechanisms, list(mechanisms())),
             ("models", self.models, list(KINDS)),
             ("missing", self.missing, list(self.tables)),
         ):
@@ -95,7 +98,7 @@ class StudyPlan:
                 raise bad_parameter(
                     "StudyPlan", name, f"a list out of {known}", values if isinstance(values, str) else unknown
                 )
-        for name in ("mechanisms", "models", "seeds", "epsilons", "neighbours"):
+        for name in ("models", "seeds", "epsilons", "neighbours"):
             if not len(getattr(self, name)) or len(set(getattr(self, name))) < len(getattr(self, name)):
                 raise bad_parameter(
                     "StudyPlan", name, "a list of one or more different values", list(getattr(self, name))
@@ -106,6 +109,30 @@ class StudyPlan:
             if int(getattr(self, name)) < least:
                 raise bad_parameter("StudyPlan", name, f"a whole number of at least {least}", getattr(self, name))
 
+    def _name_mechanisms(self) -> None:
+        """Every mechanism under a name of its own; `mechanisms` are the names from then on."""
+        known, given = mechanisms(), self.mechanisms
+        must = f"names out of {list(known)}, or objects with fit and explain, each once"
+        if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, Mapping)) or not len(given):
+            raise bad_parameter("StudyPlan", "mechanisms", must, given)
+        pairs = given.items() if isinstance(given, Mapping) else [(_title(m), m) for m in given]
+        named: dict[str, Mechanism] = {}
+        for name, made in pairs:
+            if isinstance(made, str) and made in known:
+                named[name] = known[made]
+            elif not isinstance(made, (str, type)) and all(
+                callable(getattr(made, n, None)) for n in ("fit", "explain")
+            ):
+                named[name] = GivenMechanism.of(name, made)
+            else:
+                raise bad_parameter(
+                    "StudyPlan", "mechanisms", must, [made] if isinstance(made, str) else type(made).__name__
+                )
+        if len(named) < len(given):
+            raise bad_parameter("StudyPlan", "mechanisms", must, list(named))
+        object.__setattr__(self, "named", named)
+        object.__setattr__(self, "mechanisms", tuple(named))
+
     @property
     def model_names(self) -> tuple[str, ...]:
         """The models that are compared."""
@@ -113,8 +140,10 @@ class StudyPlan:
 
     def cells(self) -> tuple[Cell, ...]:
         """Every combination that makes sense."""
-        known, found = mechanisms(), []
+        known, found = self.named, []
         for table, model, seed, name in product(self.tables, self.model_names, self.seeds, self.mechanisms):
+            if not known[name].fits(self.tables[table]):
+                continue
             epsilons: Sequence[float | None] = self.epsilons if known[name].takes("epsilon") else (None,)
             neighbours: Sequence[int | None] = self.neighbours if known[name].takes("neighbours") else (None,)
             found += [Cell(table, model, seed, name, e, k) for e, k in product(epsilons, neighbours)]
@@ -123,7 +152,7 @@ class StudyPlan:
     def made(self, cell: Cell) -> Any:
         """The mechanism of a cell, ready to be fitted."""
         missing = tuple(sorted(self.missing.get(cell.table, ())))
-        return mechanisms()[cell.mechanism].make(cell.epsilon, cell.neighbours, missing, self.target)
+        return self.named[cell.mechanism].make(cell.epsilon, cell.neighbours, missing, self.target)
 
     def settings_for(self, table: str) -> str:
         """The data set of the paper whose model settings fit."""
@@ -144,3 +173,7 @@ class StudyPlan:
             "audit_draws": self.audit_draws,
         }
         return {name: plain_value(value) for name, value in told.items()}
+
+
+def _title(mechanism: Any) -> str:
+    return mechanism if isinstance(mechanism, str) else title_of(mechanism)

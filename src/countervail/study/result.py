@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from countervail.core.arrays import Floats
 from countervail.core.files.json_data import is_count, is_number, need, whole_json
+from countervail.core.guarantee import NoGuarantee
 from countervail.core.stats import Estimate, clopper_pearson, plain_json, plain_value
 from countervail.measure.private import AnswerFigures, FigureSpread
-from countervail.study.mechanisms import mechanisms
 from countervail.study.plan import Cell, StudyPlan
 
 SHARES = ("correctness", "m0", "m1")
@@ -177,7 +177,7 @@ class Study:
 
     def _row(self, key: tuple[Any, ...], found: Sequence[CellResult]) -> Row:
         table, model, name, epsilon, neighbours = key
-        mechanism = mechanisms()[name]
+        mechanism = self.plan.named[name]
         missing = tuple(self.plan.missing.get(table, ()))
         pooled = {n: _sum([r.moments[n] for r in found]) for n in FIGURES}
         figures = {n: FigureSpread(m.estimate(share=n in SHARES), m.deviation()) for n, m in pooled.items()}
@@ -188,7 +188,7 @@ class Study:
             epsilon,
             neighbours,
             mechanism.proven,
-            str(mechanism.make(epsilon, neighbours, missing, self.plan.target).guarantee()),
+            _promise(mechanism.make(epsilon, neighbours, missing, self.plan.target)),
             figures,
             pooled["dist_rec"].people,
             pooled["dist_rec"].answers,
@@ -208,6 +208,12 @@ class Study:
             lines.append(line)
         return pd.DataFrame(lines)
 
+    def plot(self) -> str:
+        """Each figure of each row with its interval, as an SVG picture."""
+        from countervail.study.pictures import study_picture
+
+        return study_picture(self.rows())
+
     def to_dict(self) -> dict[str, Any]:
         """The plan and its rows as plain JSON data."""
         return {"plan": self.plan.to_dict(), "complete": self.complete, "rows": [r.to_dict() for r in self.rows()]}
@@ -215,6 +221,12 @@ class Study:
     def to_json(self) -> str:
         """The same as text."""
         return json.dumps(self.to_dict(), indent=1, allow_nan=False)
+
+
+def _promise(made: Any) -> str:
+    """What an explainer promises, in words; whoever says nothing promises nothing."""
+    told = made.guarantee() if callable(getattr(made, "guarantee", None)) else NoGuarantee("it states none")
+    return str(told)
 
 
 def _sum(parts: Sequence[Moments]) -> Moments:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import PicklingError
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,11 @@ import pandas as pd
 from countervail.core.errors import PrivacyWarning, SchemaError, bad_parameter
 from countervail.core.protocols import Progress
 from countervail.core.table import Table
-from countervail.measure.private import answer_figures
+from countervail.measure.private import answer_figures, region_figures
 from countervail.model.decision import Decision
 from countervail.model.paper import train_paper_model
 from countervail.model.train import training_labels
 from countervail.study.audit import audit_mechanism
-from countervail.study.mechanisms import mechanisms
 from countervail.study.plan import Cell, StudyPlan
 from countervail.study.remember import Remembered
 from countervail.study.result import CellResult, Study
@@ -110,8 +110,17 @@ def _finished(blocks: Sequence[_Block], n_jobs: int) -> Iterator[tuple[Cell, Cel
         return
     from joblib import Parallel, delayed
 
-    for found in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(_whole)(b) for b in blocks):
-        yield from found
+    try:
+        for found in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(_whole)(b) for b in blocks):
+            yield from found
+    except PicklingError as error:
+        raise bad_parameter(
+            "run",
+            "n_jobs",
+            "1 for this plan: a mechanism or the model of it cannot be sent to another process",
+            n_jobs,
+            f"What holds a lock, an open file or a connection cannot be ({type(error.__cause__).__name__}).",
+        ) from None
 
 
 def _whole(block: _Block) -> list[tuple[Cell, CellResult]]:
@@ -152,21 +161,27 @@ def _setting(plan: StudyPlan, cell: Cell) -> _Shared:
 
 def _run_cell(plan: StudyPlan, cell: Cell, setting: _Shared) -> CellResult:
     made = plan.made(cell)
-    runs = plan.runs if mechanisms()[cell.mechanism].draws_each else 1
+    runs = plan.runs if plan.named[cell.mechanism].draws_each else 1
     person = np.repeat(np.arange(len(setting.people)), runs)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # the rows of a study say themselves what is not promised
         answers = made.fit(setting.train, setting.model).explain(setting.people.iloc[person].reset_index(drop=True))
     seconds = time.perf_counter() - start
-    figures = answer_figures(answers, setting.model, table=setting.train)
+    measured = region_figures if _wide(answers.counterfactuals) else answer_figures
+    figures = measured(answers, setting.model, table=setting.train)
     return CellResult.of(figures, person[figures.row], len(person), setting.accuracy, seconds)
+
+
+def _wide(answers: pd.DataFrame) -> bool:
+    """Whether any answer holds a range or a set."""
+    return any(isinstance(c, (pd.Interval, frozenset)) for n in answers.columns for c in answers[n].astype(object))
 
 
 def _audits(plan: StudyPlan, store: CellFolder | None) -> dict[tuple[str, float], float]:
     """The epsilon of each mechanism and claim, measured from outside."""
     found: dict[tuple[str, float], float] = {}
-    known_as = mechanisms()
+    known_as = plan.named
     for name in plan.mechanisms:
         for epsilon in plan.epsilons if known_as[name].takes("epsilon") else ():
             key = store.key("audit", name, float(epsilon), plan.audit_draws) if store is not None else ""

@@ -98,7 +98,7 @@ def cell_keys(store: CellFolder, plan: StudyPlan) -> dict[Cell, str]:
 def _made(cell: Cell, plan: StudyPlan) -> dict[str, Any]:
     """The parameters of a cell's mechanism, those by default included: a later version may have others."""
     made = plan.made(cell)
-    params: dict[str, Any] = made.get_params(deep=False)
+    params: dict[str, Any] = made.get_params(deep=False) if hasattr(made, "get_params") else dict(vars(made))
     return {"version": version("countervail"), "kind": type(made).__name__, **params}
 
 

@@ -1,0 +1,1 @@
+"""One declarative file per paper."""
