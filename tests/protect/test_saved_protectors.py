@@ -31,7 +31,7 @@ def told(protector):
 
 SAVABLE = [
     cv.CFK(k=4),
-    cv.CFK(k=4, search=GroupSearch(cell_budget=50), grouping="mondrian", target=["yes"]),
+    cv.CFK(k=4, search=GroupSearch(cell_budget=50, grouping="mondrian"), target=["yes"]),
     cv.CFK(k=4, l=2, sensitive="ill"),
     cv.Mondrian(k=4),
     cv.Mondrian(k=4, l=(3.0, 2), diversity="recursive", sensitive="ill", by_class=True),

@@ -135,7 +135,7 @@ def outputs(protector, seed, folder, caplog):
 
 PROTECTORS = [
     cv.CFK(k=3),
-    cv.CFK(k=3, grouping="mondrian"),
+    cv.CFK(k=3, search=cv.protect.GroupSearch(grouping="mondrian")),
     cv.Mondrian(k=3, random_state=0),
     cv.KCommonPatterns(k=3, random_state=0),
 ]

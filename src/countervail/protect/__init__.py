@@ -21,3 +21,4 @@ from countervail.protect.load import load_protector as load_protector
 from countervail.protect.microaggregation.microaggregation import Microaggregation as Microaggregation
 from countervail.protect.mondrian.mondrian import Mondrian as Mondrian
 from countervail.protect.patterns.k_common import KCommonPatterns as KCommonPatterns
+from countervail.protect.scans.explain_scan import explain_scan as explain_scan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from countervail.core.arrays import Ints, distinct_rows
 from countervail.core.cells import cell_text
 from countervail.core.errors import RefusedError, SchemaError, bad_parameter
+from countervail.core.guarantee import NoGuarantee
+from countervail.core.people import keys_of, most_of_one, people_of
 from countervail.core.region import Regions, Values, joined_regions
 from countervail.core.release import Release, provenance, without_traces
 from countervail.core.rng import RandomState, generator
@@ -21,12 +24,19 @@ from countervail.core.schema import Schema
 from countervail.core.sealed import SealedTable, spell_favourable
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.core.words.dates import read_days
+from countervail.engine.scan import Scan
 from countervail.ledger.ledger import Ledger
 from countervail.protect._fitted import WithoutRows, begin_fit, finish_fit, live_table, snapshot, verify_unchanged
 from countervail.protect._recorded import partition_digest
+from countervail.protect._scanned import ScannedClasses, WrittenRelease, write_scan
 from countervail.protect.base import TableProtector
 from countervail.protect.class_roster import Changed, ClassRoster
 
+NEW_ROWS = (
+    "Rows that were not part of the fitted table have been sent to its nearest cells.",
+    "Do not release another set of rows with some of the same people: who is in one set only is the difference of the "
+    "two releases.",
+)
 _NOT_OVER_TIME = ("l", "t", "by_class", "ledger")
 SEEDED = "Chance was seeded: whoever knows the seed can repeat the order of the rows and every lot that was drawn."
 
@@ -56,18 +66,21 @@ class ClassProtector(WithoutRows, TableProtector):
 
     random_state: RandomState
 
-    def fit(self, table: Table, *, previous: ClassRoster | None = None, changed: Changed = "withdraw") -> Self:
-        """Learn the classes of a table.
+    def fit(self, table: Table | Scan, *, previous: ClassRoster | None = None, changed: Changed = "withdraw") -> Self:
+        """Learn the classes of a table, or of rows in an engine (:meth:`Table.scan`), which `write` releases.
 
         `previous` is the roster of the release before (`roster_`): its classes leave again as they were or not at all,
         and only people who were in none form new ones. A class whose people's other values changed is withdrawn too,
         unless `changed` is "publish". See docs/decisions/growing-tables.md.
         """
+        if isinstance(table, Scan):
+            return self._fit_scan(table, previous)
         if not isinstance(table, Table):
             hint = "Build one with Table.from_frame(df, quasi_identifiers=[...]) or Table.read(path, schema=...)."
             raise bad_parameter(self._owner, "table", "a Table", type(table).__name__, hint)
         table.schema.require_quasi(self._owner)
         given = begin_fit(self)
+        self.__dict__.pop("_scan", None), self.__dict__.pop("_scanned", None)
         classes = self._learn(table) if previous is None else self._go_on(table, previous, changed)
         kept = np.flatnonzero(classes.of >= 0)
         rows = table.frame.iloc[kept]
@@ -83,6 +96,40 @@ class ClassProtector(WithoutRows, TableProtector):
         self.fitted_as_ = finish_fit(self, given)
         return self
 
+    def _fit_scan(self, scan: Scan, previous: ClassRoster | None) -> Self:
+        """Learn the classes of rows that stay where they are."""
+        if previous is not None:
+            raise bad_parameter(self._owner, "previous", "left out for a scan: it is kept row by row", "a roster")
+        scan.schema.require_quasi(self._owner)
+        given = begin_fit(self)
+        found = self._learn_scan(scan)
+        self.schema_, self.partition_, self.version_ = spell_favourable(found.schema), b"", 1
+        self._scan, self._scanned = scan, found
+        self.fitted_as_ = finish_fit(self, given)
+        return self
+
+    def write(self, folder: str | Path) -> WrittenRelease:
+        """Release the fitted scan: partitioned Parquet files in a new folder, whole or not at all, counted anew there.
+
+        Rows stand in the order of a hash of what is published of them and a fresh key; see docs/decisions/engines.md.
+        """
+        now = snapshot(self)
+        verify_unchanged(now)
+        scan, found = now.__dict__.get("_scan"), now.__dict__.get("_scanned")
+        if scan is None or found is None:
+            hint = "Release a fitted table with protect(table).write(path)."
+            raise bad_parameter(self._owner, "table", "a scan that was fitted in this process", "none", hint)
+        return write_scan(
+            self._owner,
+            scan,
+            found,
+            folder,
+            now.guarantee(),
+            (*found.remarks, *((SEEDED,) if now.random_state is not None else ())),
+            provenance("protector", now, found.schema),
+            now.random_state,
+        )
+
     def protect(self, rows: Rows | None = None) -> Release:
         """Release the fitted table, or new rows sent to its classes.
 
@@ -92,12 +139,17 @@ class ClassProtector(WithoutRows, TableProtector):
 
     def _released(self, rows: Rows | None) -> Release:
         verify_unchanged(self)
+        if rows is None and "_scan" in self.__dict__:
+            raise bad_parameter(
+                self._owner, "rows", "given: the fitted rows are in an engine", None, "Use write(folder)."
+            )
         if rows is None or rows is live_table(self):
             release = replace(self.release_, audit=live_table(self))
             return checked(self._owner, self._shuffled(release))
         self._refuse_when_continued("rows that are not the fitted table")
         frame = new_rows(rows, self.schema_, self._owner)
-        release = replace(self._publish(frame, self._assign(frame)), audit=live_table(self))
+        classes = self._among_people(self._assign(frame), to_pandas(rows, self._owner, "rows"))
+        release = replace(self._publish(frame, classes), audit=live_table(self))
         return checked(self._owner, self._kept(self._shuffled(release)))
 
     @property
@@ -170,6 +222,11 @@ class ClassProtector(WithoutRows, TableProtector):
             must = f"the fitted table itself after a fit with previous: {what} would have classes of their own"
             raise bad_parameter(self._owner, "rows", must, what, hint)
 
+    def _learn_scan(self, scan: Scan) -> ScannedClasses:
+        """The classes of rows in an engine, where that is possible."""
+        hint = "Read the rows with Table.read, or use Mondrian."
+        raise bad_parameter(self._owner, "table", "a Table: it works row by row", "a Scan", hint)
+
     @abstractmethod
     def _learn(self, table: Table) -> Classes:
         """Learn the classes, and say which rows of the table are in which."""
@@ -205,6 +262,29 @@ class ClassProtector(WithoutRows, TableProtector):
         order = generator(self.random_state).permutation(len(release))
         return replace(release, groups=release.groups[order], others=release.others.iloc[order].reset_index(drop=True))
 
+    def _among_people(self, classes: Classes, given: pd.DataFrame) -> Classes:
+        """Without classes in which somebody has more than one row in k: there rows are many, and people few."""
+        named = keys_of(given, [n for n in self.schema_.names("identifier") if n in given.columns])
+        if not named or isinstance(self.guarantee(), NoGuarantee):
+            return classes
+        inside, person = classes.of >= 0, people_of(given, named)
+        of = classes.of[inside].astype(np.int64)
+        few = np.bincount(of) < self.get_params(deep=False)["k"] * most_of_one(of, person[inside])
+        stay, several = ~np.append(few, True)[classes.of], int(np.bincount(person).max(initial=1)) > 1
+        if stay.sum() == inside.sum() or not several:
+            return classes
+        if not stay.any():
+            raise self._nothing_left()
+        gone = int(inside.sum() - stay.sum())
+        text = f"{gone} row(s) were suppressed: some people have several rows, and too few people share their class."
+        return replace(classes, of=np.where(stay, classes.of, -1), remarks=(*classes.remarks, text))
+
+    def _nothing_left(self) -> RefusedError:
+        return RefusedError(
+            f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
+            f"Nothing has left. Protect more rows at once, or fit to them."
+        )
+
     def _kept(self, release: Release) -> Release:
         """Without the classes that break the promise among the new rows, over and over until all keep it.
 
@@ -225,10 +305,7 @@ class ClassProtector(WithoutRows, TableProtector):
             )
             release = replace(canonical_release(rest, self.schema_), suppressed=gone)
         if not len(release):
-            raise RefusedError(
-                f"{self._owner} cannot release these rows: in none of the classes do enough of them meet. "
-                f"Nothing has left. Protect more rows at once, or fit to them."
-            )
+            raise self._nothing_left()
         if len(release) < before:
             text = f"{before - len(release)} row(s) were suppressed: too few of the new rows share their class."
             release = self._shuffled(replace(release, caveats=(*release.caveats, text)))

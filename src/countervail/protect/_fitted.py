@@ -69,7 +69,7 @@ class WithoutRows:
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()  # scikit-learn's, of the class beside this one
-        return {name: value for name, value in state.items() if name not in ("_table", "_fit")}
+        return {name: value for name, value in state.items() if name not in ("_table", "_fit", "_scan", "_scanned")}
 
 
 def live_table(protector: Any) -> Table | None:
@@ -128,3 +128,13 @@ def snapshot(protector: P) -> P:
     now = object.__new__(type(protector))
     now.__dict__ = dict(protector.__dict__)
     return now
+
+
+def without_ledger(explainer: P) -> P:
+    """The same explainer for another process: its ledger stays here."""
+    sent: Any = snapshot(explainer)
+    if getattr(sent, "ledger", None) is not None:
+        sent.ledger = None
+        if hasattr(sent, "fitted_as_"):
+            sent.fitted_as_ = freeze(sent)
+    return sent  # type: ignore[no-any-return]

@@ -55,12 +55,24 @@ def load_protector(path: str | Path, model: Any = None) -> Any:
     with whole_json(path.name, owner, _WRITER):
         kind = _KINDS[data["protector"]]
         given = {n: parameter_from_json(v) for n, v in data["parameters"].items()}
+        given = _as_now(given) if kind is CFK else given
         need(set(given) <= set(inspect.signature(kind).parameters))
         need(given.get("random_state") is None or is_count(given["random_state"]))
         made = kind(**given)
         made._restore(data, model)
         made.fitted_as_ = freeze(made)
     return made
+
+
+def _as_now(given: dict[str, Any]) -> dict[str, Any]:
+    """CF-K's parameters from older files as well: amounts left as they were, and `grouping` was not the search's."""
+    now = {"amounts": "exact", **given}
+    if (grouping := now.pop("grouping", "clusters")) != "clusters":
+        search = now["search"]
+        need(isinstance(search, GroupSearch) or search == "groups")
+        budget = {"cell_budget": search.cell_budget} if isinstance(search, GroupSearch) else {}
+        now["search"] = GroupSearch(**budget, grouping=grouping)
+    return now
 
 
 def parameter_from_json(data: Any) -> Any:

@@ -94,8 +94,12 @@ def release_from_json(data: dict[str, Any], promise: Guarantee) -> Release:
 
 
 def parameters_to_json(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as plain JSON data; without objects that belong to whoever fitted."""
-    return {n: _to_json(v) for n, v in given.items() if n not in _GONE and not isinstance(v, np.random.Generator)}
+    """Parameters as plain JSON data; without objects that belong to whoever fitted.
+
+    Of a generator it stays that chance was seeded, by whatever number: what was drawn is kept, and promises nothing.
+    """
+    plain = {n: 0 if isinstance(v, np.random.Generator) else v for n, v in given.items() if n not in _GONE}
+    return {n: _to_json(v) for n, v in plain.items()}
 
 
 def _to_json(value: Any) -> Any:

@@ -46,7 +46,13 @@ def test_explanations_are_read_from_whole_json_only(text):
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"grouping": "mondrian"}, {"l": 2, "sensitive": "ill"}, {"search": "exact"}, {"search": "grasp"}],
+    [
+        {},
+        {"search": cv.protect.GroupSearch(grouping="mondrian")},
+        {"l": 2, "sensitive": "ill"},
+        {"search": "exact"},
+        {"search": "grasp"},
+    ],
     ids=str,
 )
 def test_whatever_the_table_a_row_without_an_answer_has_a_status(settings, seeds):

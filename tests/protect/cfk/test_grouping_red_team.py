@@ -228,10 +228,16 @@ def test_a_fit_that_fails_leaves_nothing_to_ask():
 
 def test_a_pickle_keeps_what_was_given_and_the_copy_records_in_the_same_ledger(tmp_path):
     ledger = cv.Ledger.create(tmp_path / "people.ledger", "people", epsilon=1.0)
-    stored = cv.CFK(4, grouping="mondrian").fit(TABLE, small_model).roster_
+    stored = cv.CFK(4, search=cv.protect.GroupSearch(grouping="mondrian")).fit(TABLE, small_model).roster_
     rng = np.random.default_rng(0)
     for protector in (
-        cv.CFK(4, grouping="mondrian", previous=stored, ledger=ledger, explainer=cv.NICE(justified=False)),
+        cv.CFK(
+            4,
+            search=cv.protect.GroupSearch(grouping="mondrian"),
+            previous=stored,
+            ledger=ledger,
+            explainer=cv.NICE(justified=False),
+        ),
         cv.Mondrian(4, ledger=ledger, random_state=rng),
         cv.KCommonPatterns(3),
     ):

@@ -119,7 +119,7 @@ def test_no_smaller_pure_set_exists_and_the_best_one_is_chosen(quick_groups, rew
     for seed in seeds(6, 500):
         table, queries = people(seed, 20), people(seed + 500, 6).features
         model = labels(seed)
-        protector = cv.CFK(k=3, reward=reward).fit(table, model)
+        protector = cv.CFK(k=3, reward=reward, amounts="exact").fit(table, model)
         twin = Twin(table, protector.search_.row_group_, protector.search_.sealed_.sealed.regions, model)
         e = protector.explain(queries)
         way, near, spare = WEIGHTS[reward]
@@ -272,7 +272,7 @@ def test_attacks_leave_k_people_of_sparse_answers(seeds):
 
 def test_the_whole_neighbour_behind_an_answer_holds_its_moves():
     table, queries = people(5, 60), people(900, 30).features
-    protector = cv.CFK(k=4).fit(table, labels(5))
+    protector = cv.CFK(k=4, amounts="exact").fit(table, labels(5))
     e, whole = protector.explain(queries), protector.disclosed(queries)
     assert whole.own is None and (whole.found == e.found).all()
     for i in np.flatnonzero(e.found):

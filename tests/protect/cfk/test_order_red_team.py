@@ -8,7 +8,12 @@ import pytest
 
 import countervail as cv
 
-SETTINGS = [{}, {"grouping": "mondrian"}, {"l": 2, "sensitive": "ill"}, {"t": 0.6, "sensitive": "ill"}]
+SETTINGS = [
+    {},
+    {"search": cv.protect.GroupSearch(grouping="mondrian")},
+    {"l": 2, "sensitive": "ill"},
+    {"t": 0.6, "sensitive": "ill"},
+]
 
 
 def people(seed, n=24):

@@ -5,6 +5,7 @@ import pytest
 from moves_twin import LIMITS, breaches, labels, people, scores
 
 import countervail as cv
+from countervail.model import train_forest
 from countervail.protect import GraspSearch
 from countervail.testing import small_model, small_table
 
@@ -18,7 +19,8 @@ def test_only_cells_of_the_owners_region_are_shown(search, reward, seeds):
     moved = 0
     for seed in seeds(5, 200):
         table, queries = people(seed, 50), people(seed + 500, 12)
-        protector = cv.CFK(k=4, search=search, reward=reward).fit(table, (labels if seed % 2 else scores)(seed))
+        model = (labels if seed % 2 else scores)(seed)
+        protector = cv.CFK(k=4, search=search, reward=reward, amounts="exact").fit(table, model)
         e, whole = protector.explain(queries), protector.disclosed(queries)
         assert whole.own is None and (whole.found == e.found).all()
         assert (cv.measure.degree_of_privacy(whole)[e.found] >= 4).all()
@@ -83,3 +85,12 @@ def test_repeated_and_several_answers_leave_k_people(seeds):
         assert result.set_sizes.min(initial=4) >= 4
         linked = cv.attack.Linkage().run(protector.explain(control), table, control)
         assert linked.members.value == 0 and linked.set_sizes.min(initial=4) >= 4
+
+
+def test_what_is_declared_of_people_bounds_moves_and_not_whole_neighbours():
+    table = cv.load("german_credit", actionable=True)
+    train, test = table.split(test_size=0.4, random_state=0)
+    model = train_forest(train)
+    asked = test.features[model.predict(test.features) == "bad"].head(12)
+    e = cv.CFK(k=10, search="exact").fit(train, model).explain(asked)
+    assert e.found.all()

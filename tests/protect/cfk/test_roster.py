@@ -197,14 +197,16 @@ def permuted(frame, group, seed, ids):
     return frame.assign(**{n: frame[n].array.take(source) for n in PRIVATE})
 
 
-@pytest.mark.parametrize("settings", [{}, {"grouping": "mondrian"}, {"l": 2, "sensitive": "ill"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"search": cv.protect.GroupSearch(grouping="mondrian")}, {"l": 2, "sensitive": "ill"}], ids=str
+)
 def test_swap_private_rows_permuted_for_good_change_no_answer_of_any_fit(settings, seeds):
     """Three fits: some leave, some change, some join. Who of a group owns what shows in none of them."""
     for seed in seeds(6, 300):
         rng = np.random.default_rng(seed)
         first, asked = people(seed, 40), people(seed + 5000, 8)
         # Merging for l reads groups as wholes: the promise is about the groups before it.
-        one, kept = fit(first, **{n: v for n, v in settings.items() if n == "grouping"})
+        one, kept = fit(first, **{n: v for n, v in settings.items() if n == "search"})
         group, ids = one.search_.row_group_, first["id"].tolist()
         stayed = first.drop(index=rng.permutation(40)[:3])
         # A whole group changes its private rows: in both worlds the same people do.

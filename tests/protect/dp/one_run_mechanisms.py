@@ -1,6 +1,8 @@
 """Mechanisms with many records that a coin puts in or leaves out: for audits of one run at epsilon 1, delta 1e-6.
 
-Each is (mechanism, number of canaries, guesses). Every canary is alone at its position of a long column.
+Each is (mechanism, canaries, guesses, delta). Every canary is alone at its position of a long column. The more there
+are, the farther out the guesses lie, where little noise tells most; but each may be given away with a chance of delta.
+So many canaries take a smaller delta, at which the same rho allows for a larger epsilon.
 """
 
 import numpy as np
@@ -14,6 +16,7 @@ from countervail.protect.dp.synthetic.draw import draw_counts
 
 EPSILON, DELTA, ENTROPY = 1.0, 1e-6, generator(None)
 MANY, GUESSES = 10_000, 1_000
+VERY_MANY, TINY = 4_000_000, 1e-9
 PEOPLE = 20_000  # besides, so that pairs are counted
 
 
@@ -26,7 +29,8 @@ def a_count(part):
 
     def mechanism(included):
         b = noise()
-        return included + b._seeded_noise(b.count_scale(b.total) / part, included.shape)
+        near = ENTROPY.random(len(included)) / 2  # equal counts in no order that the canaries have
+        return included + b._seeded_noise(b.count_scale(b.total) / part, included.shape) + near
 
     return mechanism
 
@@ -57,10 +61,12 @@ def whole_draw(kind):
 
 
 ONE_RUN = {
-    "one run: counts of a column": a_count(1),
-    "one run: the whole draw": whole_draw(NoiseBudget),
+    "one run: counts of a column": (a_count(1), MANY, GUESSES, DELTA),
+    "one run: counts of a long column": (a_count(1), VERY_MANY, GUESSES, TINY),
+    "one run: the whole draw": (whole_draw(NoiseBudget), MANY, GUESSES, DELTA),
 }
 ONE_RUN_BROKEN = {
-    "one run: a quarter of the noise": a_count(4),
-    "one run: counts without noise": whole_draw(NoNoise),
+    "one run: half the noise": (a_count(2), VERY_MANY, GUESSES, TINY),
+    "one run: a quarter of the noise": (a_count(4), MANY, GUESSES, DELTA),
+    "one run: counts without noise": (whole_draw(NoNoise), MANY, GUESSES, DELTA),
 }

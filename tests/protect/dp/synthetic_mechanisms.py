@@ -13,7 +13,7 @@ from countervail.core.rng import generator
 from countervail.protect.dp.private_logistic import Shares, reach, slopes
 from countervail.protect.dp.synthetic.accounting import UNIT, NoiseBudget, rho_of
 from countervail.protect.dp.synthetic.bins import MarginalCounts
-from countervail.protect.dp.synthetic.draw import PAIRED, PAIRS, TOTAL, BudgetShares, draw_counts, settle
+from countervail.protect.dp.synthetic.draw import PAIRED, PAIRS, SURE, TOTAL, BudgetShares, draw_counts, settle
 from countervail.protect.dp.synthetic.edges import pair_scores
 
 EPSILON, DELTA = 5.25, 1e-6
@@ -79,7 +79,7 @@ def choice(times):
 def at_the_rule():
     """A table whose number of records is just below the one from which on pairs are counted, and one above."""
     b = noise()
-    least = int(np.ceil(PAIRED * b.deviation(b.total * PAIRS / 2)))
+    least = int(np.ceil(max(PAIRED * b.deviation(b.total * PAIRS / 2), SURE * b.deviation(b.total * TOTAL))))
     codes = np.resize(TABLE, (least - 1, 3))
     return codes, np.concatenate([codes, SOMEBODY])
 

@@ -1,6 +1,7 @@
 """What a red team found around the private mechanisms: each finding stays a test."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -105,6 +106,30 @@ def test_an_inner_explainer_that_fails_on_somebody_does_not_show():
     assert len(e) == 5
     with pytest.raises(ValueError, match="reward"):
         cv.NoisyCounterfactual(1.0, explainer=cv.NICE("nonsense")).fit(there, small_model)
+
+
+class Talkative(cv.NICE):
+    """Warns when it meets a certain person, at fit and with every answer."""
+
+    def fit(self, table, model):
+        self.met_ = bool((table.frame["age"] == 77).any()) and len(table) == 80
+        if self.met_:
+            warnings.warn("77", UserWarning, stacklevel=2)
+        return super().fit(table, model)
+
+    def explain(self, rows, *, constraints=None, progress=None):
+        if self.met_:
+            warnings.warn("77", UserWarning, stacklevel=2)
+        return super().explain(rows, constraints=constraints, progress=progress)
+
+
+def test_what_an_inner_explainer_warns_of_does_not_show():
+    table = small_table(80)
+    there = cv.Table.from_frame(table.frame.assign(age=77), schema=table.schema)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        e = cv.NoisyCounterfactual(1.0, explainer=Talkative()).fit(there, small_model).explain(small_table(5, seed=2))
+    assert len(e) == 5 and not said
 
 
 def test_nobody_with_the_favourable_label_does_not_show():

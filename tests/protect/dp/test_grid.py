@@ -1,5 +1,7 @@
 """Public grids: what a value becomes depends on the declaration and on that value alone."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import countervail as cv
+from countervail.core.errors import SchemaError
 from countervail.core.schema import Column
 from countervail.protect.dp.grid import Axis, Grid
 
@@ -144,3 +147,69 @@ def test_a_missing_number_has_the_last_place():
     assert len(axis) == 6 and axis.codes(pd.Series([0.0, np.nan, 9.0])).tolist() == [0, 5, 4]
     assert axis.series(np.array([5, 2])).tolist()[1] == 2.0 and np.isnan(axis.series(np.array([5])).iloc[0])
     assert np.isnan(axis.numbers()[-1]) and axis.dtype == np.float64 and axis.ordered
+
+
+def test_no_record_tells_how_the_dates_of_others_are_read():
+    # 31/12 or 12/31: one record told the order of all, and moved nine in ten of the others.
+    rng = np.random.default_rng(0)
+    texts = [f"{a:02d}/{b:02d}/1999" for a, b in rng.integers(1, 13, (50, 2)).tolist()]
+    first = ("31/12/1999", "12/31/1999")
+
+    def codes(order, one):
+        column = Column("born", "date", domain=("1999-01-01", "1999-12-31"), order=order)
+        table = cv.Table(pd.DataFrame({"born": [one, *texts]}), cv.Schema((column,)))
+        return Grid.of(table, "PrivateSynthetic").codes(table.features)[1:].tolist()
+
+    for one in first:
+        with pytest.raises(SchemaError, match=r"order the dates of \['born'\] are written"):
+            codes("", one)
+    assert codes("dmy", "31/12/1999") == codes("dmy", "30/11/1999") != codes("mdy", "12/31/1999")
+
+
+def codes_of(values, column):
+    table = cv.Table(pd.DataFrame({"v": pd.Series(values, dtype=object)}), cv.Schema((column,)))
+    return Grid.of(table, "PrivateSynthetic", ["v"], numbers=True).codes(table.features)[:, 0].tolist()
+
+
+def test_a_day_is_that_of_its_own_clock_whoever_else_is_there():
+    # The same moment on two clocks is equal, and was read as the day of whoever came first: one record moved others.
+    column = Column("v", "date", domain=("2019-12-01", "2020-01-31"), order="ymd")
+    east = pd.Timestamp("2020-01-01 00:30", tz="Etc/GMT-2")
+    west = pd.Timestamp("2019-12-31 22:30", tz="UTC")
+    assert east == west
+    assert codes_of([east, west, west], column) == codes_of([east], column) + codes_of([west, west], column)
+
+
+def test_a_label_is_read_the_same_whoever_else_is_there():
+    # Days of two types are equal and hash otherwise: some were taken for each other, and then for missing.
+    days = pd.date_range("2000-01-01", periods=2_000)
+    column = Column("v", "categorical", domain=tuple(d.date().isoformat() for d in days))
+    both = [*(d.date() for d in days), *(d.to_datetime64().astype("datetime64[D]") for d in days)]
+    assert codes_of(both, column) == [*range(2_000), *range(2_000)]
+
+
+SPELLINGS = {
+    "categorical": ((1, 2, 3.5, 0), [1, 2, 3.5, 0, 1.0, "1", "2", "3.5", True, False, None, np.nan, "01", "TRUE"]),
+    "ordinal": (("1", "2", "é"), ["1", "2", "é", "e\u0301", 1, 2.0, None, np.nan]),
+    "date": (
+        ("2019-01-01", "2021-12-31"),
+        [
+            *("2020-01-01", "1/2/2020", "01.02.2020", date(2020, 5, 5), np.datetime64("2020-05-05"), None, pd.NaT),
+            *(pd.Timestamp("2020-01-01 00:30", tz="Etc/GMT-2"), pd.Timestamp("2019-12-31 22:30", tz="UTC")),
+        ],
+    ),
+}
+
+
+@given(st.data(), st.sampled_from(sorted(SPELLINGS)))
+def test_no_record_moves_another_or_the_table_is_refused(data, kind):
+    domain, spellings = SPELLINGS[kind]
+    column = Column("v", kind, domain=domain, order="dmy" if kind == "date" else "")
+    values = data.draw(st.lists(st.sampled_from(spellings), min_size=2, max_size=6))
+    gone = data.draw(st.integers(0, len(values) - 1))
+    try:
+        whole = codes_of(values, column)
+        rest = codes_of(values[:gone] + values[gone + 1 :], column)
+    except SchemaError:
+        return
+    assert rest == whole[:gone] + whole[gone + 1 :]

@@ -1,6 +1,7 @@
 """A model trained in private: what one record moves, in whole numbers, and what is promised with it."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -162,6 +163,55 @@ def test_a_ledger_debits_model_and_answers():
     assert ledger.statement().used[0] == spent[0] + math.ceil(decimal(private._promise().rho) * 10**12)
 
 
+def test_a_ledger_does_not_give_the_weights_of_one_target_for_another():
+    # Both targets have the labels "no" and "yes": the second model was the first, about something else.
+    ledger = cv.Ledger("people", epsilon=20.0, delta=1e-5, adjacency="add-remove")
+    frame = FEW.frame.assign(ill=FEW.frame["ok"].to_numpy(), well=FEW.frame["ill"].to_numpy()).drop(columns=["ok"])
+    columns = [replace(c, name="well") if c.name == "ok" else c for c in FEW.schema]
+    other = cv.Table(frame, replace(FEW.schema, columns=tuple(columns)))
+    first = cv.train_private_logistic(FEW, 2.0, ledger=ledger)
+    assert cv.train_private_logistic(other, 2.0, ledger=ledger).columns_ != first.columns_
+    assert len(ledger.history()) == 2
+
+
+def test_a_budget_is_not_said_to_cover_a_model_that_it_did_not_count():
+    # Before, "6 in all" stood beside "a ledger keeps all answers ever given within" less.
+    model = cv.train_private_logistic(FEW, 5.0)
+    ledger = cv.Ledger("people", epsilon=2.0, adjacency="add-remove")
+    private = cv.PrivateHistograms(1.0, adjacency="add-remove", ledger=ledger).fit(FEW, model)
+    words = str(private.explain(ROWS).guarantee)
+    assert "6, delta = 1e-06 in all" in words
+    assert "The model is within that only if the same ledger counted its training." in words
+    assert "within that only" not in str(private.fit(FEW, small_model).guarantee())
+
+
+@pytest.mark.parametrize("made", [cv.PrivateSynthetic, cv.PrivateHistograms])
+def test_the_promise_of_a_private_model_covers_no_draw_with_another(made, tmp_path):
+    # Both refuse every made-up record, so a ledger took one for the other; but the first tells people of the table.
+    known = {tuple(row) for row in FEW.features.astype(str).to_numpy()[:20].tolist()}
+
+    def tells(rows):
+        return np.array(["yes" if tuple(r) in known else "no" for r in rows.astype(str).to_numpy().tolist()])
+
+    private = cv.train_private_logistic(FEW, 2.0)
+    for column in private.columns_:
+        column["weights"] = [[-1.0] * len(w) for w in column["weights"]]
+    ledger = cv.Ledger("people", rho=5.0, adjacency="add-remove")
+    given = {"adjacency": "add-remove", "ledger": ledger}
+    first = made(1.0, **given).fit(FEW, tells)
+    spent = ledger.statement().used[0]
+    assert made(1.0, **given).fit(FEW, private).guarantee().given == "private model"
+    assert ledger.statement().used[0] == 2 * spent, "another draw"
+    if made is cv.PrivateSynthetic:
+        first.save(tmp_path / "first.json")
+        with pytest.raises(SchemaError, match="The model that was given"):
+            cv.load_protector(tmp_path / "first.json", private)
+        made(1.0, rows=200).fit(FEW, private).save(tmp_path / "second.json")
+        save_model(private, tmp_path / "model.skops")
+        again = load_model(tmp_path / "model.skops")
+        assert cv.load_protector(tmp_path / "second.json", again).guarantee().given == "private model"
+
+
 def test_a_seeded_model_promises_nothing_and_stays_public():
     model = cv.train_private_logistic(BIG, 2.0, random_state=3)
     assert model.promise is None and "no promise" in repr(model)
@@ -187,6 +237,11 @@ def test_labels_that_are_missing_count_as_the_first_and_nobody_is_told(monkeypat
     frame.iloc[:5, frame.columns.get_loc("ok")] = None
     cv.train_private_logistic(cv.Table(frame, BIG.schema), 2.0)
     assert (seen[0][:5] == 0).all() and seen[0].max() == 1
+    ranks = pd.Categorical(["low", None, "high", "middle"], ["low", "middle", "high"], ordered=True)
+    ranked = pd.DataFrame({"age": [20, 30, 40, 50], "rank": ranks})
+    domains = {"age": (18, 90), "rank": ["low", "middle", "high"]}
+    cv.train_private_logistic(cv.Table.from_frame(ranked, target="rank", domains=domains), 2.0)
+    assert seen[1].tolist() == [0, 0, 2, 1], "in an order too: the first, not the middle"
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import countervail as cv
 from countervail.core.errors import BudgetError, ParameterError, PrivacyWarning, SchemaError
 from countervail.core.guarantee.composition import decimal
 from countervail.core.rng import generator
+from countervail.core.schema import Column
 from countervail.protect.dp.synthetic import private_synthetic
 from countervail.testing import small_model, small_table
 
@@ -68,6 +70,35 @@ def test_nothing_depends_on_the_table_but_through_the_draw(monkeypatch, tmp_path
     assert worlds[0] == worlds[1] == worlds[2]
 
 
+class Numbering:
+    """The rule of the small table, with labels that are numbers."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, rows):
+        return small_model(rows)
+
+    def predict(self, rows):
+        return small_model(rows).argmax(axis=1)
+
+
+def numbered(missing):
+    """Labels that are numbers and declared nowhere; a missing one makes them fractions."""
+    target = pd.Series((BIG.frame["ok"] == "yes").astype(int))
+    if missing:
+        target = target.astype(float).mask(target.index == 7)
+    columns = tuple(Column("ok", "numeric", "target") if c.name == "ok" else c for c in BIG.schema)
+    return cv.Table(BIG.frame.assign(ok=target), cv.Schema(columns, (1,)))
+
+
+def test_one_missing_target_does_not_show_in_files(monkeypatch, tmp_path):
+    # The favourable label was stored as the rows spell it: 1, or 1.0 where somebody has none.
+    held = fitted(numbered(False), Numbering()).draw_
+    monkeypatch.setattr(private_synthetic, "draw_counts", lambda *records: held)
+    worlds = [leaves(fitted(numbered(missing), Numbering()), tmp_path) for missing in (False, True)]
+    assert worlds[0] == worlds[1]
+
+
 @pytest.mark.parametrize("bad", [{"immutable": ["nobody"]}, {"target": "perhaps"}, {"rows": 0}, {"missing": ["age"]}])
 def test_errors_are_the_same_whatever_the_table_holds(bad):
     said = []
@@ -79,7 +110,8 @@ def test_errors_are_the_same_whatever_the_table_holds(bad):
 
 
 def test_every_level_is_told_by_the_noisy_total_alone():
-    few, some, many = (fitted(small_table(n), epsilon=e) for n, e in ((30, 0.2), (800, 1.0), (4_000, 5.0)))
+    few, many = (fitted(small_table(n), epsilon=e) for n, e in ((30, 0.2), (4_000, 5.0)))
+    some = fitted(small_table(200), epsilon=1.0, random_state=0)  # with five columns hardly any number is between
     assert (few.level_, some.level_, many.level_) == ("nothing", "columns", "pairs")
     words = [" ".join(p.explain(ROWS).caveats) for p in (few, some, many)]
     assert "count anything" in words[0] and "columns together" in words[1] and "too few" not in words[2]
@@ -143,6 +175,16 @@ def test_a_file_gives_the_same_answers_and_holds_no_row(tmp_path):
         cv.load_protector(path)
     with pytest.raises(SchemaError, match="decides otherwise"):
         cv.load_protector(path, lambda frame: small_model(frame)[:, ::-1])
+
+
+@pytest.mark.parametrize("seed", [7, generator(7)], ids=["number", "generator"])
+def test_a_file_makes_no_promise_of_noise_that_was_seeded(tmp_path, seed):
+    private = fitted(random_state=seed)
+    private.save(tmp_path / "private.json")
+    again = cv.load_protector(tmp_path / "private.json", small_model)
+    assert isinstance(again.guarantee(), cv.NoGuarantee) and str(again.guarantee()) == str(private.guarantee())
+    assert any("seeded" in text for text in again.explain(ROWS).caveats)
+    assert again.explain(ROWS).counterfactuals.equals(private.explain(ROWS).counterfactuals)
 
 
 @pytest.mark.parametrize("part", ["total", "edges", "ones", "pairs"])
@@ -282,12 +324,24 @@ def test_a_ledger_of_epsilon_counts_epsilon_and_delta():
 
 def test_what_epsilon_means_for_one_person_is_said():
     words = fitted(epsilon=1.0).guarantee().meaning
-    assert "at most 2.8 of 100" in words and "2.72 times" in words and "1e-06" in words
+    assert "at most 2.8 of 100" in words and "5.44 times (but for a chance of 3e-06)" in words
     assert cv.DifferentialPrivacy(1000.0).membership_bound() == 1.0
     assert "rules nothing out" in cv.DifferentialPrivacy(1000.0).meaning
     # By hand: e * 0.01 + 1e-6, and nobody is told apart at a small epsilon.
     assert fitted(epsilon=1.0).guarantee().membership_bound() == pytest.approx(np.e * 0.01 + 1e-6)
     assert cv.DifferentialPrivacy(1e-9).membership_bound(0.3) == pytest.approx(0.3)
+
+
+def test_a_delta_is_not_told_as_the_chance_of_a_larger_loss():
+    # Gaussian noise of this rho has the loss N(rho, 2 rho): above epsilon five times as often as delta says.
+    promise = fitted(epsilon=1.0).guarantee()
+    loss = norm(promise.rho, math.sqrt(2 * promise.rho))
+    assert loss.sf(promise.epsilon) > 4 * promise.delta
+    times, chance = promise.odds_bound
+    assert loss.sf(math.log(times)) + loss.cdf(-math.log(times)) <= chance
+    assert cv.DifferentialPrivacy(1.0, None).odds_bound == (math.e, 0.0)
+    # The worst of all: the whole delta gives the record away, and all else is exactly at epsilon.
+    assert 2 * promise.delta + promise.delta * math.exp(-1) <= chance
 
 
 def test_constraints_hold_and_several_answers_differ():

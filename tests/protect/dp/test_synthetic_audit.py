@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from one_run_mechanisms import DELTA, EPSILON, GUESSES, MANY, ONE_RUN, ONE_RUN_BROKEN
+from one_run_mechanisms import DELTA, EPSILON, ONE_RUN, ONE_RUN_BROKEN
 from scipy.stats import binom
 from synthetic_mechanisms import BROKEN, OURS, QUICK, SLOW
 
@@ -59,20 +59,20 @@ def test_bad_questions_about_rho_are_refused():
             audit_rho(lambda t, n: np.zeros(n), 0, 1, **bad)
 
 
-def once(mechanism):
-    return audit_one_run(mechanism, MANY, guesses=GUESSES, delta=DELTA, alpha=1e-3)
+def once(mechanism, canaries, guesses, delta):
+    return audit_one_run(mechanism, canaries, guesses=guesses, delta=delta, alpha=1e-3)
 
 
 @pytest.mark.parametrize("name", list(ONE_RUN))
 def test_one_run_of_ours_keeps_its_epsilon(name):
-    found = once(ONE_RUN[name])
+    found = once(*ONE_RUN[name])
     assert not found.refutes(EPSILON) and not found.refutes_rho(zcdp_rho(EPSILON, DELTA))
 
 
 @pytest.mark.parametrize("name", list(ONE_RUN_BROKEN))
 def test_one_run_of_a_broken_one_is_enough(name):
-    found = once(ONE_RUN_BROKEN[name])
-    assert found.refutes(EPSILON) and found.refutes_rho(0.02)
+    found = once(*ONE_RUN_BROKEN[name])
+    assert found.refutes(EPSILON) and found.refutes_rho(zcdp_rho(EPSILON, DELTA))
 
 
 def slow_chance(canaries, guesses, right, epsilon, delta):

@@ -57,6 +57,27 @@ def test_groups_of_new_rows_are_no_finer_than_what_was_counted(more):
     assert sizes.min() >= 8 and sizes.sum() == 17
 
 
+@pytest.mark.parametrize("made", [cv.Mondrian(k=5), cv.Mondrian(k=5, mode="local"), cv.Microaggregation(k=5)], ids=str)
+def test_many_new_rows_of_one_person_are_no_crowd(made):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": [f"p{i}" for i in range(60)], "age": rng.integers(20, 70, 60), "ill": "flu"})
+    table = cv.Table.from_frame(frame, identifiers=["id"], quasi_identifiers=["age"], sensitive=["ill"])
+    made.fit(table)
+    one = pd.DataFrame({"id": ["x1"] * 12, "age": 30, "ill": "HIV"})
+    with pytest.raises(RefusedError):  # once 5-anonymous: twelve rows in a class, and one person
+        made.protect(one)
+    # Six people of whom one has a third of the rows are no five to hide among; five and six with two each are.
+    some = pd.DataFrame({"id": ["x1"] * 3 + [f"x{i}" for i in range(2, 8)], "age": 30, "ill": "flu"})
+    with pytest.raises(RefusedError):
+        made.protect(some)
+    twice = pd.DataFrame({"id": [f"y{i % 5}" for i in range(10)], "age": 65, "ill": "flu"})
+    release = made.protect(pd.concat([some, twice], ignore_index=True))
+    assert len(release) == 10 and release.suppressed == 9
+    assert any("some people have several rows" in text for text in release.caveats)
+    assert any("another set of rows" in text for text in release.caveats)
+    assert len(made.protect(some.drop(columns="id"))) == 9, "without a name every row counts as a person"
+
+
 def test_levels_of_people_who_were_suppressed_do_not_leave():
     stage = pd.Categorical(["I"] * 10 + ["II"] * 10 + ["IV"], ["I", "II", "IV"], ordered=True)
     frame = pd.DataFrame({"age": [20] * 10 + [21] * 10 + [90], "stage": stage})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from sklearn.base import clone
 
@@ -21,6 +21,8 @@ from countervail.explain.nice import NICE, Reward
 from countervail.model.decision import Decision
 from countervail.protect.cfk.groups.roster import Roster
 
+AmountsName = Literal["round", "exact"]
+AMOUNTS: tuple[AmountsName, ...] = get_args(AmountsName)
 SAMPLED = "The share of combinations that hold was sampled."
 
 
@@ -39,9 +41,9 @@ class SearchSettings:
     t: float | None = None
     sensitive: str | None = None
     previous: Roster | None = None
-    grouping: Literal["clusters", "mondrian"] = "clusters"
     reward: Reward = "none"
     n: int = 1
+    amounts: AmountsName = "exact"
     limits: Mapping[str, Any] = field(default_factory=dict)
 
     def constraints(self, encoder: Encoder) -> Constraints:

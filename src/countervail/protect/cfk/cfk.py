@@ -18,7 +18,7 @@ from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.files.json_data import is_count, need, texts
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.people import rows_for
+from countervail.core.people import rows_for, say_linked
 from countervail.core.protocols import Progress
 from countervail.core.region import Region
 from countervail.core.release import provenance, without_traces
@@ -39,7 +39,7 @@ from countervail.protect._fitted import (
 )
 from countervail.protect._recorded import partition_digest
 from countervail.protect.base import ExplanationProtector
-from countervail.protect.cfk.base import FittedSearch, SearchSettings
+from countervail.protect.cfk.base import AMOUNTS, AmountsName, FittedSearch, SearchSettings
 from countervail.protect.cfk.exact import ExactSearch
 from countervail.protect.cfk.grasp import GraspSearch
 from countervail.protect.cfk.groups.group_search import GroupSearch
@@ -70,6 +70,7 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         self.search_ = self._search(table, model)
         self.origin_ = spell_favourable(table.schema).declared().digest()
         self.identifiers_ = tuple(table.schema.names("identifier"))
+        self.linked_ = say_linked(table)
         self._remember(table)
         self.fitted_as_ = finish_fit(self, given)
         return self
@@ -124,7 +125,7 @@ class RegionProtector(WithoutRows, ExplanationProtector):
     def _explained(self, asked: Queries, answers: Answers) -> Explanations:
         """Answers as they leave."""
         search, made = self.search_, provenance("protector", self) | {"schema": self.origin_}
-        caveats = (*search.caveats_, *((_OWN,) if answers.own is not None else ()))
+        caveats = (*search.caveats_, *self.linked_, *((_OWN,) if answers.own is not None else ()))
         if search.settings_.reward == "none" and search.settings_.constraints(search.encoder_):
             caveats = (*caveats, UNHEARD)
         decision, schema, audit = search.decision_, search.schema_, live_table(self)
@@ -187,7 +188,9 @@ class CFK(Savable, RegionProtector):
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.
     explainer : Explainer, optional
-        A native explainer, by default `NICE(reward="none", justified=False)`.
+        A native explainer whose order of counterfactuals is gone by, such as `FACE()`, `NearestCounterfactual()` or
+        `CaseBased(adapt=False)`; by default `NICE(reward="none", justified=False)`. With "groups" it is fitted to the
+        sealed table, a row for each private vector of a group, so that the promise stays as it is.
     target : "favourable", a label or several
         The decisions a counterfactual may lead to.
     min_pureness : float
@@ -203,8 +206,6 @@ class CFK(Savable, RegionProtector):
         A group answers on if all of its people are there and nothing of theirs has changed; new people wait until k of
         them can form groups of their own; all others wait for good. Pass it whenever you fit again to a table of the
         same people.
-    grouping : {"clusters", "mondrian"}
-        With "groups": small clusters, or the classes of a Mondrian table (explanations drawn from that table).
     neighbours : int
         How many neighbours are tried before the answer is "no counterfactual".
     ledger : Ledger, optional
@@ -212,6 +213,9 @@ class CFK(Savable, RegionProtector):
         then on, unless it follows from the latest `previous`.
     n_counterfactuals : int
         How many answers per query: with other features where that can be, else with other values.
+    amounts : {"round", "exact"}
+        With a reward, whether a private number that moves leaves as the roundest one that keeps the decision, nearer to
+        the asker where that can be (so that it need not be anybody's), or as the neighbour's own.
     immutable, ranges, monotone, forbidden, max_changes, costs : optional
         What answers may not ask of people, beside what the schema declares; as in :class:`NICE`. They hold for every
         value of a released cell, which moves whole or not at all. Who gets no answer is told which of them to give up.
@@ -260,10 +264,10 @@ class CFK(Savable, RegionProtector):
         t: float | None = None,
         sensitive: str | None = None,
         previous: Roster | None = None,
-        grouping: Literal["clusters", "mondrian"] = "clusters",
         neighbours: int = 10,
         ledger: Ledger | None = None,
         n_counterfactuals: int = 1,
+        amounts: AmountsName = "round",
         immutable: Iterable[str] = (),
         ranges: Mapping[str, Any] | None = None,
         monotone: Mapping[str, str] | None = None,
@@ -282,10 +286,10 @@ class CFK(Savable, RegionProtector):
         self.t = t
         self.sensitive = sensitive
         self.previous = previous
-        self.grouping = grouping
         self.neighbours = neighbours
         self.ledger = ledger
         self.n_counterfactuals = n_counterfactuals
+        self.amounts = amounts
         self.immutable = immutable
         self.ranges = ranges
         self.monotone = monotone
@@ -312,7 +316,7 @@ class CFK(Savable, RegionProtector):
             cls(k=3, reward="none"),
             cls(k=3, reward="plausibility", n_counterfactuals=2, immutable=["city"], monotone={"age": "up"}),
             cls(k=3, l=2, sensitive="ill"),
-            cls(k=3, grouping="mondrian"),
+            cls(k=3, search=GroupSearch(grouping="mondrian")),
             cls(k=3, search="exact"),
             cls(k=3, search="grasp"),
             cls(k=3, search=GraspSearch(alpha=5, iterations=1)),
@@ -357,6 +361,7 @@ class CFK(Savable, RegionProtector):
             "search": self.search_.saved(),
             "schema": self.origin_,
             "identifiers": list(self.identifiers_),
+            "caveats": list(self.linked_),
         }
 
     def _restore(self, data: dict[str, Any], model: Any) -> None:
@@ -367,6 +372,7 @@ class CFK(Savable, RegionProtector):
         fresh = GroupSearch() if isinstance(self.search, str) else clone(self.search)
         self.search_ = fresh.restored(self._settings(), data["search"], model)
         self.origin_, self.identifiers_ = data["schema"], texts(data["identifiers"])
+        self.linked_ = texts(data.get("caveats", []))
 
     def _search(self, table: Table, model: Any) -> FittedSearch:
         self._check_parameters()
@@ -394,9 +400,9 @@ class CFK(Savable, RegionProtector):
             self.t,
             self.sensitive,
             self.previous,
-            self.grouping,
             self.reward,
             self.n_counterfactuals,
+            self.amounts,
             {name: getattr(self, name) for name in CONSTRAINTS},
         )
 
@@ -408,14 +414,14 @@ class CFK(Savable, RegionProtector):
             raise bad_parameter("CFK", "search", must, self.search)
         if self.reward not in REWARDS:
             raise bad_parameter("CFK", "reward", f"one of {REWARDS}", self.reward)
+        if self.amounts not in AMOUNTS:
+            raise bad_parameter("CFK", "amounts", f"one of {AMOUNTS}", self.amounts)
         check_count("CFK", "n_counterfactuals", self.n_counterfactuals)
         if self.reward == "none":
             for name in ("n_counterfactuals", *CONSTRAINTS):
                 if (given := getattr(self, name)) and given != 1:
                     must = "left out with reward='none', which gives the whole nearest neighbour"
                     raise bad_parameter("CFK", name, must, given)
-        if self.grouping not in ("clusters", "mondrian"):
-            raise bad_parameter("CFK", "grouping", "'clusters' or 'mondrian'", self.grouping)
         if self.ledger is not None:
             check_ledger(self.ledger, "CFK")
         for name in ("l", "t", "previous", "ledger"):

@@ -14,14 +14,16 @@ from sklearn.base import BaseEstimator
 from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
 from countervail.core.constraints import Constraints
 from countervail.core.distance import HEOM
-from countervail.core.encode import require_numbers
+from countervail.core.encode import Encoder, require_numbers
 from countervail.core.errors import check_count
 from countervail.core.region import Region
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
+from countervail.explain.native import NativeExplainer
 from countervail.explain.nice import NICE
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.amounts import Amounts, Rounding
 from countervail.protect.cfk.moves.project import OwnedRegions, RankedOwners, way_left
 from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers, whole_cells
@@ -62,15 +64,19 @@ class RegionSearch(BaseEstimator, ABC):
         for name, value in self.get_params(deep=False).items():
             check_count(type(self).__name__, name, value)
         self.settings_ = settings
-        quasi, way = table.schema.names("quasi"), "Impute or drop them, or use search='groups'"
-        require_numbers(table.frame[quasi], table.schema, settings.owner, "table", way)
-        self.explainer_ = settings.native().fit(table, model)
-        self.table_, self.schema_, self.encoder_ = table, table.schema, self.explainer_.encoder_
+        names, way = table.schema.names("quasi"), "Impute or drop them, or use search='groups'"
+        require_numbers(table.frame[names], table.schema, settings.owner, "table", way)
+        # What may be asked of people is for the moves, where there are any: whole rows would rarely be allowed.
+        free = table if settings.reward == "none" else Table(table.frame, table.schema.without_actions())
+        self.explainer_ = settings.native().fit(free, model)
+        self.table_, self.schema_, self.encoder_ = table, table.schema, Encoder.fit(table)
         self.decision_, self.rows_ = self.explainer_.decision_, self.explainer_.rows_
         self.caveats_, self.heom_ = self.explainer_.caveats_, HEOM.fit(self.encoder_, self.rows_)
         self.space_ = Space.fit(table, self.encoder_, self.rows_, settings.weights, settings.owner)
         self.desired_ = Aim(self.decision_, settings.target, table.schema, settings.owner).aimed()
         self.constraints_ = settings.constraints(self.encoder_)
+        quasi = np.isin(np.arange(self.rows_.shape[1]), self.space_.columns)
+        self.amounts_ = Amounts.of(self.encoder_, quasi, self.rows_)
         return self
 
     @property
@@ -91,7 +97,8 @@ class RegionSearch(BaseEstimator, ABC):
         n, owned = self.settings_.n, OwnedRegions(self)
         limits = self.constraints_ if asked.constraints is None else asked.constraints
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
-        found = self._found(asked, owned, limits, n, model)
+        rounding = Rounding(self.amounts_, Allowed(limits), asked.encoder, PROJECTED[self.settings_.reward])
+        found = self._found(asked, owned, limits, n, model, rounding if self.settings_.amounts == "round" else None)
         answers, behind = Answers.nothing(np.repeat(asked.x, n, axis=0)), found.behind[found.behind >= 0]
         if len(behind):
             regions = owned.regions(behind)
@@ -104,18 +111,24 @@ class RegionSearch(BaseEstimator, ABC):
         return advised(answers, n, limits, asked, look)
 
     def _found(
-        self, asked: Queries, owned: OwnedRegions, constraints: Constraints, n: int, model: AskedModel
+        self,
+        asked: Queries,
+        owned: OwnedRegions,
+        constraints: Constraints,
+        n: int,
+        model: AskedModel,
+        rounding: Rounding | None = None,
     ) -> MovesFound:
         tried = max(self.tried, self.settings_.neighbours)
         allowed, ranks = Allowed(constraints), self._ranks(asked, tried)
-        search = MoveSearch(model, PROJECTED[self.settings_.reward], way_left, self.cell_budget, tried)
+        search = MoveSearch(model, PROJECTED[self.settings_.reward], way_left, self.cell_budget, tried, rounding)
         source = partial(RankedOwners, owned, allowed, asked.encoder, asked.x, ranks)
         return MovesFound.side_by_side(search.find(asked.x, source, n))
 
     def _ranks(self, asked: Queries, n: int) -> Ints:
         """The nearest neighbours of each query; the model is not asked again by an explainer that aims alike."""
         explainer: Any = self.explainer_
-        if type(explainer) is NICE and explainer.target is self.settings_.target:
+        if isinstance(explainer, (NICE, NativeExplainer)) and explainer.target is self.settings_.target:
             return explainer.nearest_to(asked, n)
         near: Ints = explainer.nearest(asked.frame, n)
         return near
@@ -181,9 +194,13 @@ class RegionSearch(BaseEstimator, ABC):
         return [frozenset([texts[i]]) if i in texts else frozenset() for i in range(len(rows))]
 
     def distance(self, queries: Matrix, rows: Matrix, regions: list[Region]) -> Matrix:
-        """Query x row: the distance that the neighbour search uses; it does not look at regions."""
-        heom = self.explainer_.heom_
-        return np.stack([heom.between(np.repeat(q[None], len(rows), axis=0), rows) for q in queries])
+        """Query x row: the distance that the neighbour search uses; it does not look at regions.
+
+        Nothing where an explainer goes by more than a distance of two rows.
+        """
+        apart = getattr(self.explainer_, "apart", None)
+        away: Matrix = np.zeros((len(queries), len(rows))) if apart is None else apart(queries, rows)
+        return away
 
 
 def _note(rank: int, solved: Solved, i: int) -> str:

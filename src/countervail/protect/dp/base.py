@@ -33,6 +33,7 @@ from countervail.explain.answering import (
 )
 from countervail.explain.base import check_table
 from countervail.ledger.ledger import Ledger, check_ledger
+from countervail.protect._elsewhere import AT_ONCE, Spread, draw_elsewhere
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.budgeted import (
@@ -103,7 +104,10 @@ class PrivateExplainer(ExplanationProtector):
         """
         return snapshot(self)._explained(rows, constraints, progress)
 
-    def _explained(self, rows: Rows, constraints: Any, progress: Progress | None) -> Explanations:
+    def _explained(
+        self, rows: Rows, constraints: Any, progress: Progress | None, spread: Spread | None = None
+    ) -> Explanations:
+        """Answers; with `spread`, what a ledger has debited is drawn elsewhere."""
         check_is_fitted(self, "table_")
         verify_unchanged(self)
         public, given = self.public_, self.public_.queries(rows)
@@ -113,7 +117,7 @@ class PrivateExplainer(ExplanationProtector):
             encoder, frame, x = given
             starts = range(0, len(frame), _BATCH)
             asked = join_queries([aim.ask(encoder, frame.iloc[i : i + _BATCH], x[i : i + _BATCH]) for i in starts])
-            answers = asked.answer(lambda queries: self._from_ledger(queries, kinds, of, progress), n)
+            answers = asked.answer(lambda queries: self._from_ledger(queries, kinds, of, progress, spread), n)
         else:
             words = Words(self.random_state)
             find = constrained(lambda queries: self._judged(queries, self._answer(queries, words)), kinds, of, n)
@@ -171,7 +175,12 @@ class PrivateExplainer(ExplanationProtector):
         return replace(answers, notes=remarks(given, asked.constraints.notes(asked.x)))
 
     def _from_ledger(
-        self, asked: Queries, kinds: Sequence[Constraints], of: Ints, progress: Progress | None
+        self,
+        asked: Queries,
+        kinds: Sequence[Constraints],
+        of: Ints,
+        progress: Progress | None,
+        spread: Spread | None = None,
     ) -> Answers:
         """Stored answers and newly paid ones, all equal for equal rows of the grid."""
         public, ledger, n = self.public_, self.ledger, int(self.n_counterfactuals)
@@ -184,13 +193,15 @@ class PrivateExplainer(ExplanationProtector):
                 held = np.flatnonzero(mine[at] == kind)
                 nobody = np.full(len(held), -1, dtype=np.int64)  # what is decided about them now is not looked at
                 part = Queries(public.encoder, rows.iloc[held], x[held], nobody, wanted[held], None, kinds[kind])
-                out[held] = self._answer(part, Words()).reshape(len(held), n, -1)
+                found = self._answer(part, Words()) if spread is None else draw_elsewhere(self, part, spread)
+                out[held] = found.reshape(len(held), n, -1)
             return out.reshape(len(at) * n, -1)
 
         cost = cost_of(self._promise())
         heads = [self.spelt_ + spell_constraints(c) for c in kinds]
         asked_as = [heads[kind] for kind in mine]
-        found = counted(ledger, cost, self.name, asked_as, public, asked.frame, asked.wanted, draw, progress)
+        at_once = None if spread is None else AT_ONCE
+        found = counted(ledger, cost, self.name, asked_as, public, asked.frame, asked.wanted, draw, progress, at_once)
         places = pd.Series(np.arange(len(asked)), index=asked.frame.index)
 
         def settled(part: Queries) -> Answers:

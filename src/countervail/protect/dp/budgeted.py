@@ -56,7 +56,8 @@ def spelling(
     """All that an answer depends on but for the query and the table, as a digest: settings, domains, decisions.
 
     Settings that mean the same are spelt alike. The model is told by its decisions on made-up records; one that decides
-    them alike is taken for the same, unless the ledger is opened with another edition.
+    them alike is taken for the same, unless the ledger is opened with another edition. A private one is told by its
+    weights: what it promises covers no draw in which another model took part.
     """
     # Shares and axes spell split and missing; constraints may come from the schema or the query as well.
     left_out = {"ledger", "random_state", "split", "missing", *CONSTRAINTS}
@@ -67,6 +68,7 @@ def spelling(
     if public is not None:
         decided = public.decide(grid.codes(public.probe.features))
         parts += [_spelt(list(public.decision.classes)), repr(decided.tolist())]
+        parts += [public.model_digest] if public.model_digest else []
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
@@ -109,6 +111,7 @@ def counted(
     wanted: Bools,
     draw: Draws,
     progress: Progress | None,
+    at_once: int | None = None,
 ) -> Ints:
     """Positions on the grid that answer each row of the frame: debited, drawn, stored, and only then returned.
 
@@ -128,7 +131,7 @@ def counted(
         found[none] = -1
         return [rows.tobytes() for rows in found.astype(_CODE).reshape(len(own), -1)]
 
-    answers = ledger.answer(requests, cost, name, drawn)
+    answers = ledger.answer(requests, cost, name, drawn, at_once)
     if progress is not None:
         progress(len(frame), len(frame))  # once, at the end: ticks on the way would tell new questions from old ones
     return np.stack([np.frombuffer(a, _CODE) for a in answers]).astype(np.int64)

@@ -150,6 +150,12 @@ class Grid:
                 f"rows, or off an ordered category dtype, would give them away. Where a proposed schema says "
                 f"'read = true', correct the values and delete that line."
             )
+        loose = [n for n in schema.features if schema[n].type == "date" and not schema[n].order]
+        if loose:
+            raise SchemaError(
+                f"{owner} needs to know beforehand in which order the dates of {loose} are written: read off the rows, "
+                f'one of them may change what all others say. Declare order = "ymd", "dmy" or "mdy" in the schema.'
+            )
         labels = [n for n in schema.features if not schema[n].numeric]
         able = schema.features if numbers else labels
         if isinstance(missing, str) or not set(missing) <= set(able):

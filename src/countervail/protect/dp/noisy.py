@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from countervail.core.arrays import Ints, Matrix
 from countervail.core.constraints import CONSTRAINTS, Constraints
-from countervail.core.errors import ModelWarning, bad_parameter
+from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
 from countervail.core.schema import Schema
@@ -127,7 +127,7 @@ class NoisyCounterfactual(PrivateExplainer):
         given = self.explainer if self.explainer is not None else self._default()
         clone(given).fit(self.public_.probe, model)  # what is wrong with the explainer itself shows here
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ModelWarning)  # it depends on the table, too
+            warnings.simplefilter("ignore")  # a warning depends on the table, too
             try:
                 self.explainer_ = clone(given).fit(Table(frame, Schema(kept, table.schema.favourable)), model)
             except Exception:  # noqa: BLE001 -- this failure may depend on the table, so it must not show
@@ -178,7 +178,9 @@ class NoisyCounterfactual(PrivateExplainer):
         frame = frame.reset_index(drop=True)
         try:
             wishes = None if constraints is None else constraints.spelt()
-            answers = self.explainer_.explain(frame, constraints=wishes)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answers = self.explainer_.explain(frame, constraints=wishes)
             first = np.unique(np.asarray(answers.query), return_index=True)[1]
             found = np.flatnonzero(answers.found[first])
             if len(found):

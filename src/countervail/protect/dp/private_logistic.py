@@ -7,7 +7,7 @@ of the noisy sums is done in floating point, where only noisy things are looked 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
@@ -108,7 +108,8 @@ def train_private_logistic(
     if ledger is None:
         weights = draw()
     else:
-        settings = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "steps": steps, "labels": labels}
+        settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "adjacency": adjacency, "steps": steps}
+        settings |= {"target": table.schema.target, "labels": labels}
         request = spelling(settings, (), grid)
         weights = unpack(ledger.once(request, cost_of(promise), NAME, lambda: pack([draw()])))[0]
     return _model(weights, grid, labels, None if random_state is not None else promise.to_dict())
@@ -239,8 +240,8 @@ def _labels(table: Table, owner: str) -> list[Any]:
 
 def _classes(table: Table, labels: Sequence[Any]) -> Ints:
     """The label of each record by its place; what was not declared counts as the first."""
-    axis = Axis.of(table.schema[str(table.schema.target)], table.target.dtype, missing=False)
-    return axis.codes(table.target)
+    plain = replace(table.schema[str(table.schema.target)], type="categorical", domain=tuple(labels), levels=None)
+    return Axis.of(plain, table.target.dtype, missing=False).codes(table.target)
 
 
 def _model(weights: Ints, grid: Grid, labels: Sequence[Any], promise: dict[str, Any] | None) -> PrivateLogistic:

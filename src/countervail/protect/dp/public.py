@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Ints, Matrix, distinct_rows
+from countervail.core.canonical import canonical_value
 from countervail.core.encode import Encoder, encode_one, encode_queries, require_numbers
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
@@ -39,6 +40,7 @@ class Public:
     identifiers: tuple[str, ...]
     owner: str
     model_promise: DifferentialPrivacy | None = None  # what a model that was trained under one keeps itself
+    model_digest: str = ""  # of such a model: a promise about it covers no draw that another one took part in
 
     @classmethod
     def of(cls, grid: Grid, schema: Schema, model: Any, owner: str) -> Self:
@@ -50,7 +52,8 @@ class Public:
             hint = "Leave them out, and a missing number counts as the middle of its domain."
             raise bad_parameter(owner, "missing", "columns in which the model takes missing numbers", holes, hint)
         own = model.promise if isinstance(model, PrivateLogistic) else None
-        public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), identifiers, owner, own)
+        named = model.digest if isinstance(model, PrivateLogistic) and own is not None else ""
+        public = cls(grid, probe, Decision(model, probe, owner), Encoder.fit(probe), identifiers, owner, own, named)
         public._check_rows_are_judged_alone()
         return public
 
@@ -137,9 +140,17 @@ def _probe(grid: Grid, schema: Schema, model: Any, owner: str) -> Table:
 
 
 def public_target(schema: Schema) -> Schema:
-    """The schema without labels of the target that were read off the rows."""
+    """The schema without labels of the target that were read off the rows.
+
+    Where none are declared, favourable ones are spelt as rows spell them: 1, or 1.0 where somebody has no label.
+    """
     target = schema.target
-    return schema.with_column(target, type="categorical") if target is not None and schema[target].read else schema
+    if target is None:
+        return schema
+    schema = schema.with_column(target, type="categorical") if schema[target].read else schema
+    if schema[target].values is not None:
+        return schema
+    return replace(schema, favourable=tuple(canonical_value(v) for v in schema.favourable))
 
 
 def _labels(schema: Schema, model: Any, owner: str) -> list[Any]:

@@ -18,7 +18,7 @@ from countervail.core.schema import Schema
 from countervail.core.sealed import value_from_json, value_to_json
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect._classes import Classes, ClassProtector
+from countervail.protect._classes import NEW_ROWS, Classes, ClassProtector
 from countervail.protect._fitted import live_table, verify_unchanged
 from countervail.protect.microaggregation.mdav import mdav, v_mdav
 from countervail.protect.microaggregation.points import Scale, centres, nearest_centre, place, scales
@@ -134,7 +134,7 @@ class Microaggregation(Savable, ClassProtector):
         return Classes(of, self.regions_, (*say_rows_per_person(table, self.k), CENTRES), held=held)
 
     def _assign(self, frame: pd.DataFrame) -> Classes:
-        return Classes(nearest_centre(frame, self.scales_, self.regions_), self.regions_, (CENTRES,))
+        return Classes(nearest_centre(frame, self.scales_, self.regions_), self.regions_, (*NEW_ROWS, CENTRES))
 
     def _check_parameters(self, required: Requirements) -> None:
         required.check()

@@ -17,6 +17,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.hierarchy import Hierarchy
 from countervail.core.schema import Column
 from countervail.core.table import Table
+from countervail.engine.scan import Scan
 from countervail.protect.mondrian.constraints import Bytes, Flags, Floats, Ints, Longs, inner, kernel
 
 ORDERED: Final = 0
@@ -199,7 +200,7 @@ def place_values(values: pd.Series, known: Sequence[Any]) -> Ints:
     return np.array([place.get(v, -1) for v in kinds], np.int32)[codes]
 
 
-def class_column(table: Table, *, by_class: bool, owner: str) -> str | None:
+def class_column(table: Table | Scan, *, by_class: bool, owner: str) -> str | None:
     """The column whose classes are cut one by one, if they are."""
     if by_class and table.schema.target is None:
         raise SchemaError(f"{owner}(by_class=True) cuts the classes of the target, but the table has no target.")

@@ -21,6 +21,7 @@ from countervail.core.guarantee.diversity import DIVERSITIES, GROUNDS, value_ran
 from countervail.core.hierarchy import Hierarchy, read_hierarchies
 from countervail.core.people import rows_per_person
 from countervail.core.table import Table
+from countervail.engine.scan import Scan
 
 Bytes = NDArray[np.int8]
 Ints = NDArray[np.int32]
@@ -89,7 +90,7 @@ class Requirements:
             return NoGuarantee("k=1: a class may hold a single person")
         return parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
-    def read_hierarchies(self, table: Table, given: Hierarchies) -> dict[str, Hierarchy]:
+    def read_hierarchies(self, table: Table | Scan, given: Hierarchies) -> dict[str, Hierarchy]:
         """The hierarchies of the quasi-identifiers, and of the sensitive column where t takes one."""
         if given is None:
             return {}
@@ -98,15 +99,18 @@ class Requirements:
             wanted.append(self.sensitive)
         return read_hierarchies(given, wanted, self.owner)
 
-    def read(self, table: Table, hierarchies: Mapping[str, Hierarchy]) -> tuple[Ints, CutConstraints]:
+    def read(
+        self, table: Table, hierarchies: Mapping[str, Hierarchy], counts: Longs | None = None, most: int | None = None
+    ) -> tuple[Ints, CutConstraints]:
         """Codes of the sensitive column, and the constraints; the table's distribution is the yardstick of t.
 
-        Where people have up to m rows, k * m rows hold k people.
+        Where people have up to `most` rows, k * most rows hold k people. `counts`: the rows that each row stands for.
         """
-        n, k = len(table.frame), self.k * rows_per_person(table)
+        n, k = len(table.frame), self.k * (rows_per_person(table) if most is None else most)
+        counts = np.ones(n, np.int64) if counts is None else counts
         if not self.looks_at_secrets:
             secret = np.zeros(n, np.int32)
-            return secret, make_constraints(secret, np.ones(n, np.int64), 1, k)
+            return secret, make_constraints(secret, counts, 1, k)
         column = table.schema[self.sensitive or ""]
         if column.role in ("identifier", "quasi"):
             must = "a column that is neither identifier nor quasi-identifier"
@@ -124,7 +128,7 @@ class Requirements:
         c, l = (None, 1.0) if self.l is None else self._c_and_l()  # noqa: E741
         constraints = make_constraints(
             secret,
-            np.ones(n, np.int64),
+            counts,
             len(values),
             k,
             DIVERSITY[self.diversity if self.l is not None else "none"],
@@ -136,12 +140,12 @@ class Requirements:
         )
         return secret, constraints
 
-    def check_part(self, failed: int, rows: int, table: Table, by: str | None) -> None:
+    def check_part(self, failed: int, rows: int, table: Table, by: str | None, most: int | None = None) -> None:
         """A part that cannot keep the promise as one class is an error, not one class without a word."""
         if failed == FITS:
             return
         if failed == FAILS_K:
-            most = rows_per_person(table)
+            most = rows_per_person(table) if most is None else most
             what = "the number of rows" if by is None else f"the number of rows of every class of '{by}'"
             each = "" if most == 1 else f", divided by {most}: so many rows some people have, by the identifiers"
             raise bad_parameter(self.owner, "k", f"at most {what}, {rows}{each}", self.k)

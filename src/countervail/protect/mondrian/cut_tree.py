@@ -16,17 +16,11 @@ from countervail.core.errors import SchemaError
 from countervail.core.files.json_data import is_count, json_object, need, whole_json
 from countervail.core.region import Regions
 from countervail.core.sealed import named_regions, read_regions, value_from_json, value_to_json
-from countervail.protect._classes import Classes
+from countervail.protect._classes import NEW_ROWS, Classes
 from countervail.protect.mondrian.columns import ORDERED, Quasi, part_remarks, place_values, stacked
 from countervail.protect.mondrian.constraints import Bytes, Floats, Ints, Longs, kernel
 from countervail.protect.mondrian.grow import CUT_LEAF, CUT_MISSING, CUT_ORDERED, CUT_SET, Branch, Tree
 from countervail.protect.mondrian.labels import unseen_values
-
-_NEW_ROWS = (
-    "Rows that were not part of the fitted table have been sent to its nearest cells.",
-    "Do not release another set of rows with some of the same people: who is in one set only is the difference of the "
-    "two releases.",
-)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -152,7 +146,7 @@ class CutTree:
         cells = self.cells(frame)
         lost = int((cells < 0).sum())
         text = f"{lost} row(s) were suppressed: they hold categories, classes or missing values the cuts never saw."
-        return Classes(cells, self.regions, (*_NEW_ROWS, *((text,) if lost else ()), *part_remarks(self.by)), words)
+        return Classes(cells, self.regions, (*NEW_ROWS, *((text,) if lost else ()), *part_remarks(self.by)), words)
 
     def to_json(self) -> str:
         """The tree as JSON."""

@@ -468,10 +468,10 @@ def partition(
         make_trees(data),
         make_secrets(secret.copy(), constraints, width),
     )
-    return Partition(cell_of, n_cells, _as_tree(nodes[:n_nodes], members), FITS)
+    return Partition(cell_of, n_cells, tree_of_nodes(nodes[:n_nodes], members), FITS)
 
 
-def _as_tree(nodes: Longs, members: Ints) -> Tree:
+def tree_of_nodes(nodes: Longs, members: Ints) -> Tree:
     """The cuts column by column, the members of each half ascending."""
     sets = nodes[:, CUT] == CUT_SET
     ends = np.sort(nodes[sets][:, [MIDDLE, STOP]].ravel())
@@ -507,15 +507,22 @@ def cut_parts(
     parts: Iterable[tuple[Any, Longs]],
     cut: Callable[[Ints, Longs, Ints, Attributes, CutConstraints], Partition],
     check: Callable[[int, int], None],
+    weights: Longs | None = None,
 ) -> CutRows:
-    """Cut every part on its own, equal rows as one; `check` gets what a part breaks as a whole, and its size."""
+    """Cut every part on its own, equal rows as one; `check` gets what a part breaks as a whole, and its size.
+
+    `weights`: the rows are distinct already, and each stands for so many.
+    """
     cell_of = np.empty(len(codes), np.int32)
     branches, first = [], 0
     distinct, cells = [], []
     for value, rows in parts:
-        some, values, counts, which = as_one(codes[rows], secret[rows], data.sizes, len(constraints.share))
+        if weights is None:
+            some, values, counts, which = as_one(codes[rows], secret[rows], data.sizes, len(constraints.share))
+        else:
+            some, values, counts, which = codes[rows], secret[rows], weights[rows], np.arange(len(rows), dtype=np.int32)
         found = cut(some, counts, values, data, constraints)
-        check(found.failed, len(rows))
+        check(found.failed, int(counts.sum()))
         branches.append(Branch(value, first, found.tree))
         cell_of[rows] = found.cell_of[which] + first
         distinct.append(some)

@@ -98,7 +98,11 @@ def class_regions(
     quasi: Sequence[Quasi], codes: Ints, cell_of: Ints, n_cells: int, data: Attributes, *, groups: bool
 ) -> Regions:
     """One region per class; `groups` names classes by the lowest common groups of the hierarchies."""
-    labels = tight_labels(codes, cell_of, n_cells, data)
+    return label_regions(quasi, tight_labels(codes, cell_of, n_cells, data), n_cells, groups=groups)
+
+
+def label_regions(quasi: Sequence[Quasi], labels: TightLabels, n_cells: int, *, groups: bool) -> Regions:
+    """The same, where tight labels are known."""
     axes = [_axis(q, j, labels, groups=groups) for j, q in enumerate(quasi)]
     return Regions(tuple(axes), n_cells).pruned()
 

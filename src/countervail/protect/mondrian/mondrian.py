@@ -23,9 +23,11 @@ from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
+from countervail.engine.scan import Scan
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._classes import Classes, ClassProtector
 from countervail.protect._fitted import live_table, verify_unchanged
+from countervail.protect._scanned import ScannedClasses
 from countervail.protect.mondrian.columns import (
     Attributes,
     as_one,
@@ -36,12 +38,13 @@ from countervail.protect.mondrian.columns import (
     part_remarks,
     parts_of,
 )
-from countervail.protect.mondrian.constraints import CutConstraints, Ints, Requirements, check_word, is_number
+from countervail.protect.mondrian.constraints import CutConstraints, Ints, Longs, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
-from countervail.protect.mondrian.grow import cut_parts, partition
+from countervail.protect.mondrian.grow import CutRows, cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.local.exchange import improve
 from countervail.protect.mondrian.narrow import leave_out, share_ties
+from countervail.protect.mondrian.scanned.learn import CountedRows, learn_scan
 from countervail.protect.mondrian.without_one import without_each
 from countervail.protect.saved import Savable, parameters_to_json, release_from_json, release_to_json
 
@@ -199,7 +202,9 @@ class Mondrian(Savable, ClassProtector):
             self.ledger.record_grouping(self.partition_, self.name)
         return release
 
-    def _learn(self, table: Table) -> Classes:
+    def _learn(self, table: Table, counted: CountedRows | None = None) -> Classes:
+        """The classes of a table, or of distinct rows that stand for as many as were counted."""
+        counts, most = (None, None) if counted is None else (counted.counts, counted.most)
         required = self._requirements()
         required.check()
         self._check_cuts()
@@ -209,35 +214,45 @@ class Mondrian(Savable, ClassProtector):
         self.hierarchies_ = required.read_hierarchies(table, self.hierarchies)
         self.quasi_, codes = encode(table, self.hierarchies_)
         data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
-        secret, constraints = required.read(table, self.hierarchies_)
+        secret, constraints = required.read(table, self.hierarchies_, counts, most)
         cut = partial(partition, gain=self.choose == "gain")
-        check = partial(required.check_part, table=table, by=self.by_)
-        found = cut_parts(codes, secret, data, constraints, parts_of(table, self.by_), cut, check)
+        check = partial(required.check_part, table=table, by=self.by_, most=most)
+        found = cut_parts(codes, secret, data, constraints, parts_of(table, self.by_), cut, check, counts)
         self.strict_regions_ = self._named(found.distinct, found.distinct_cells, found.n_cells, data)
-        cell_of = self._narrow(table, codes, secret, found.cell_of, found.n_cells, data, constraints)
+        cell_of = self._narrow(table, codes, secret, found, data, constraints, counted)
         self.tree_ = CutTree.of(self.quasi_, found.branches, self.strict_regions_, self.by_)
         self.words_ = set_names(self.quasi_, groups=self.labels == "hierarchy")
-        return Classes(cell_of, self.regions_, self._remarks(table), self.words_)
+        rows = len(table) if counted is None else counted.rows
+        people = say_rows_per_person(table, self.k) if counted is None else counted.remarks(self.k)
+        return Classes(cell_of, self.regions_, self._remarks(people, rows), self.words_)
 
     def _narrow(
         self,
         table: Table,
         codes: Ints,
         secret: Ints,
-        cell_of: Ints,
-        n_cells: int,
+        found: CutRows,
         data: Attributes,
         constraints: CutConstraints,
+        counted: CountedRows | None,
     ) -> Ints:
         """Share ties out and leave rows out, where that is wanted; new rows keep to the cells without either."""
+        cell_of, n_cells = found.cell_of, found.n_cells
         self.suppressed_ = 0
-        if self.mode == "relaxed":
+        gain, relaxed = self.choose == "gain", self.mode == "relaxed"
+        if relaxed and counted is None:
             drawn = generator(self.random_state).permutation(content_order(table))
-            gain = self.choose == "gain"
             cell_of, n_cells = share_ties(codes, secret, cell_of, n_cells, data, constraints, drawn, gain=gain)
         if self.mode == "local":
-            cell_of, n_cells = self._exchange(codes, cell_of, n_cells, data, constraints.k)
-        if budget := int(self.suppress * len(codes)):
+            weights = None if counted is None else counted.counts
+            cell_of, n_cells = self._exchange(codes, cell_of, n_cells, data, constraints.k, weights)
+        budget = int(self.suppress * (len(codes) if counted is None else counted.rows))
+        if counted is not None and (budget or relaxed):
+            shared = counted.narrow(codes, secret, cell_of, n_cells, data, constraints, budget, relaxed, gain)
+            self.suppressed_ = int(shared.count[shared.cell < 0].sum())
+            self.regions_ = self._named(shared.codes, shared.cell, shared.n_cells, data)
+            return shared.classes()
+        if budget:
             cell_of = leave_out(codes, secret, cell_of, n_cells, data, constraints, budget)
             self.suppressed_ = int((cell_of < 0).sum())
         self.regions_ = self.strict_regions_
@@ -245,9 +260,13 @@ class Mondrian(Savable, ClassProtector):
             self.regions_ = self._named(codes, cell_of, n_cells, data)
         return cell_of
 
-    def _exchange(self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes, k: int) -> tuple[Ints, int]:
+    def _exchange(
+        self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes, k: int, weights: Longs | None
+    ) -> tuple[Ints, int]:
         """Distinct rows moved between cells."""
         distinct, _, counts, which = as_one(codes, np.zeros(len(codes), np.int32), data.sizes, 1)
+        if weights is not None:
+            counts = np.bincount(which, weights, len(distinct)).astype(np.int64)
         if len(distinct) * n_cells > _MOST_PAIRS:
             hint = "Round numbers, or group values, so that there are fewer different rows."
             must = "'strict' or 'relaxed' for so many different rows and classes"
@@ -260,6 +279,9 @@ class Mondrian(Savable, ClassProtector):
     def _named(self, codes: Ints, cell_of: Ints, n_cells: int, data: Attributes) -> Regions:
         groups = self.labels == "hierarchy"
         return class_regions(self.quasi_, codes, cell_of.astype(np.int32), n_cells, data, groups=groups)
+
+    def _learn_scan(self, scan: Scan) -> ScannedClasses:
+        return learn_scan(self, scan, self._requirements())
 
     def _assign(self, frame: pd.DataFrame) -> Classes:
         return self.tree_.classes(frame, self.words_)
@@ -288,12 +310,12 @@ class Mondrian(Savable, ClassProtector):
         self.regions_, self.by_, self.partition_ = self.release_.regions, self.tree_.by, b""
         self.version_ = 1
 
-    def _remarks(self, table: Table) -> tuple[str, ...]:
-        remarks = [*say_rows_per_person(table, self.k), *part_remarks(self.by_)]
+    def _remarks(self, people: tuple[str, ...], rows: int) -> tuple[str, ...]:
+        remarks = [*people, *part_remarks(self.by_)]
         if self.mode == "relaxed":
             remarks.append(BY_LOT)
         if self.suppress > 0:
-            allowed = int(self.suppress * len(table))
+            allowed = int(self.suppress * rows)
             remarks.append(f"{self.suppressed_} row(s) were suppressed to spare the others; {allowed} were allowed.")
         return tuple(remarks)
 

@@ -86,7 +86,7 @@ def rows_loss(codes: Ints, rows: Ints, j: int, data: Attributes, stamp: Longs, m
 
 
 @inner
-def _before(a: int, b: int, j: int, weight: Longs, data: Attributes) -> bool:
+def before(a: int, b: int, j: int, weight: Longs, data: Attributes) -> bool:
     """Whether code a comes before code b where a set is laid out in a row: groups together, heavy values first."""
     if data.kind[j] == TREE:
         tree = data.tree_of[j]
@@ -126,7 +126,7 @@ def _lay_out(codes: Ints, rows: Ints, j: int, data: Attributes, work: Scratch, o
     if data.kind[j] != ORDERED:
         for i in range(1, m):
             v, p = found[i], i
-            while p > 0 and _before(v, found[p - 1], j, weight, data):
+            while p > 0 and before(v, found[p - 1], j, weight, data):
                 found[p] = found[p - 1]
                 p -= 1
             found[p] = v
@@ -143,7 +143,7 @@ def _lay_out(codes: Ints, rows: Ints, j: int, data: Attributes, work: Scratch, o
 
 
 @inner
-def _place(which: int, total: int, m: int, k: int, start: Longs) -> int:
+def place(which: int, total: int, m: int, k: int, start: Longs) -> int:
     """A place to cut: between two values (the one nearest half), at half, after k rows, or before the last k."""
     if which == 1:
         return total // 2
@@ -221,7 +221,7 @@ def _share_ties(
                 line = sorted_[:total]
                 m = _lay_out(codes, node, order[p], data, work, line)
                 for which in range(_CANDIDATES):
-                    at = _place(which, total, m, constraints.k, work.start)
+                    at = place(which, total, m, constraints.k, work.start)
                     if not _both_fit(secret, line, at, constraints, work):
                         continue
                     loss = 0.0
@@ -282,7 +282,9 @@ def _common_level(codes: Ints, rows: Ints, j: int, data: Attributes) -> int:
 
 
 @inner
-def _mark(codes: Ints, rows: Ints, j: int, which: int, data: Attributes, work: Scratch, gone: Flags) -> int:
+def _mark(
+    codes: Ints, counts: Longs, rows: Ints, j: int, which: int, data: Attributes, work: Scratch, gone: Flags
+) -> int:
     """Mark the rows that a move leaves out; returns how many. Two moves per attribute: lowest and highest end."""
     tree = data.tree_of[j] if data.tree_loss else -1
     if data.kind[j] == ORDERED:
@@ -292,7 +294,7 @@ def _mark(codes: Ints, rows: Ints, j: int, which: int, data: Attributes, work: S
         m = 0
         for i in range(rows.shape[0]):
             gone[i] = codes[rows[i], j] == end
-            m += gone[i]
+            m += counts[rows[i]] if gone[i] else 0
         return m
     if which == 1:
         return 0
@@ -300,7 +302,7 @@ def _mark(codes: Ints, rows: Ints, j: int, which: int, data: Attributes, work: S
     weight = work.weight
     for r in rows:
         v = codes[r, j]
-        weight[data.ancestors[tree, v, level] if level > 0 else v] += 1
+        weight[data.ancestors[tree, v, level] if level > 0 else v] += counts[r]
     best, best_weight = -1, 0
     for r in rows:
         v = data.ancestors[tree, codes[r, j], level] if level > 0 else codes[r, j]
@@ -312,7 +314,7 @@ def _mark(codes: Ints, rows: Ints, j: int, which: int, data: Attributes, work: S
     for i in range(rows.shape[0]):
         v = data.ancestors[tree, codes[rows[i], j], level] if level > 0 else codes[rows[i], j]
         gone[i] = (v != best) if tree >= 0 else (v == best)
-        m += gone[i]
+        m += counts[rows[i]] if gone[i] else 0
         weight[v] = 0
     return m
 
@@ -320,6 +322,7 @@ def _mark(codes: Ints, rows: Ints, j: int, which: int, data: Attributes, work: S
 @kernel
 def _best_move(
     codes: Ints,
+    counts: Longs,
     secret: Ints,
     rows: Ints,
     most: int,
@@ -333,7 +336,9 @@ def _best_move(
     """The move within a class that spares its other rows most per row lost: (NCP spared per row, rows lost, marks)."""
     n, q = rows.shape[0], codes.shape[1]
     best, best_lost, used = 0.0, 0, mark
-    whole = 0.0
+    whole, people = 0.0, 0
+    for r in rows:
+        people += counts[r]
     losses = np.zeros(q, np.float64)
     for j in range(q):
         used += 1
@@ -344,22 +349,22 @@ def _best_move(
         if losses[j] == 0.0:
             continue
         for which in range(2):
-            lost = _mark(codes, rows, j, which, data, work, gone)
-            if lost == 0 or lost > most or n - lost < constraints.k:
+            lost = _mark(codes, counts, rows, j, which, data, work, gone)
+            if lost == 0 or lost > most or people - lost < constraints.k:
                 continue
-            left = 0
+            left, lines = people - lost, 0
             work.left[:] = 0
             for i in range(n):
                 if not gone[i]:
-                    rest[left] = rows[i]
-                    work.left[secret[rows[i]]] += 1
-                    left += 1
+                    rest[lines] = rows[i]
+                    work.left[secret[rows[i]]] += counts[rows[i]]
+                    lines += 1
             if fits(work.left, left, constraints, work.top, work.flow) != FITS:
                 continue
             loss = 0.0
             for i in range(q):
                 used += 1
-                loss += rows_loss(codes, rest[:left], i, data, work.stamp, used) if losses[i] > 0 else 0.0
+                loss += rows_loss(codes, rest[:lines], i, data, work.stamp, used) if losses[i] > 0 else 0.0
             spared = left * (whole - loss) / lost
             if spared > best + _SLACK:
                 best, best_lost = spared, lost
@@ -368,13 +373,25 @@ def _best_move(
 
 
 def leave_out(
-    codes: Ints, secret: Ints, cell_of: Ints, n_cells: int, data: Attributes, constraints: CutConstraints, budget: int
+    codes: Ints,
+    secret: Ints,
+    cell_of: Ints,
+    n_cells: int,
+    data: Attributes,
+    constraints: CutConstraints,
+    budget: int,
+    weights: Longs | None = None,
 ) -> Ints:
-    """Classes with at most `budget` rows left out (-1); no remaining row has a wider label than before."""
+    """Classes with at most `budget` rows left out (-1); no remaining row has a wider label than before.
+
+    `weights`: the rows that each row stands for.
+    """
     out = cell_of.astype(np.int32, copy=True)
     codes = np.ascontiguousarray(codes)
+    counts = np.ones(len(codes), np.int64) if weights is None else weights
     start, order = by_cell(out, n_cells)
-    rows = {c: order[start[c] : start[c + 1]] for c in range(n_cells) if start[c + 1] - start[c] > constraints.k}
+    people = np.bincount(out, counts, n_cells).astype(np.int64)
+    rows = {c: order[start[c] : start[c + 1]] for c in range(n_cells) if people[c] > constraints.k}
     widest = max((len(r) for r in rows.values()), default=0)
     gone, best_gone = np.zeros(widest, np.bool_), np.zeros(widest, np.bool_)
     work, mark = make_scratch(max(data.positions.shape[1], data.ancestors.shape[1]), len(constraints.share)), 0
@@ -383,7 +400,9 @@ def leave_out(
     def consider(cell: int) -> None:
         nonlocal mark
         some = rows[cell]
-        spared, lost, mark = _best_move(codes, secret, some, budget, data, constraints, work, gone, best_gone, mark)
+        spared, lost, mark = _best_move(
+            codes, counts, secret, some, budget, data, constraints, work, gone, best_gone, mark
+        )
         if lost:
             heapq.heappush(heap, (-spared, cell, lost))
             moves[cell] = best_gone[: len(some)].copy()

@@ -52,6 +52,34 @@ def choose(table: ValueTable, rules: RuleSet, k: int, objects: Objects) -> list[
     return out
 
 
+def describe_rest(
+    table: ValueTable, rules: RuleSet, choices: Sequence[PatternParts | None], k: int, objects: Objects
+) -> tuple[RuleSet, list[PatternParts]]:
+    """The rules with one more that says nothing, and by it patterns for the rows that no rule covers."""
+    columns, every = len(table.attributes), (1 << len(table.classes)) - 1
+    nothing = RuleSet(
+        rules.attributes,
+        rules.classes,
+        np.zeros((1, columns), dtype=bool),
+        np.full((1, columns), -np.inf),
+        np.full((1, columns), np.inf),
+        tuple(None if a.ordered else np.ones((1, len(a.known)), dtype=bool) for a in table.attributes),
+        np.array([every], dtype=np.uint64),
+        np.array([int(table.weight.sum())], dtype=np.int64),
+        rules.rows,
+        rules.target,
+    )
+    order, last = _order_by_content(table), len(rules)
+
+    def parts(row: int, choice: PatternParts | None) -> PatternParts:
+        if choice is not None:
+            return choice
+        company = pick_company(table.low, table.weight, order, row, k, objects == "max")
+        return PatternParts((last,), (company.tolist(),))
+
+    return RuleSet.joined([rules, nothing]), [parts(row, choice) for row, choice in enumerate(choices)]
+
+
 def pick_rules(matching: Sequence[int], conclusions: Sequence[int]) -> tuple[int, ...]:
     """The fewest rules whose conclusions have in common what all have; of several such sets the first."""
     first: dict[int, int] = {}

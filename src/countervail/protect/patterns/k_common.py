@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -21,10 +21,12 @@ from countervail.protect._classes import SEEDED, canonical_release, checked
 from countervail.protect._fitted import begin_fit, finish_fit, live_table, verify_unchanged
 from countervail.protect.base import TableProtector
 from countervail.protect.mondrian.columns import content_order
-from countervail.protect.patterns.compose import Objects, choose, compose
+from countervail.protect.patterns.compose import Objects, PatternParts, choose, compose, describe_rest
 from countervail.protect.saved import Savable, release_from_json, release_to_json
 from countervail.rules.induce import Inducer, cap_unions
 from countervail.rules.inputs import build_value_table
+
+Undescribed = Literal["delete", "widen"]
 
 
 class KCommonPatterns(Savable, TableProtector):
@@ -44,6 +46,9 @@ class KCommonPatterns(Savable, TableProtector):
         Also widen columns by the other rules of the same row (cT2, cT4).
     max_union : int, optional
         The largest union of classes that a rule may conclude; see `LERS`.
+    undescribed : {"delete", "widen"}
+        What becomes of rows that no rule with enough support covers: the paper deletes them; "widen" (ours) gives each
+        a pattern of the k rows most (or least) like it that leaves the class open.
     random_state : int, optional
         Seed of the shuffle.
 
@@ -54,8 +59,8 @@ class KCommonPatterns(Savable, TableProtector):
     `attack.Deep` measure what is left.
 
     With two classes only rules for a single class exist, so rows in mixed neighbourhoods are deleted instead of being
-    described vaguely. Classes of fewer than k rows appear in unions only. Missing labels count as values; missing
-    numbers are an error.
+    described vaguely, unless `undescribed="widen"`. Classes of fewer than k rows appear in unions only. Missing labels
+    count as values; missing numbers are an error.
 
     References
     ----------
@@ -81,12 +86,14 @@ class KCommonPatterns(Savable, TableProtector):
         spread: bool = False,
         *,
         max_union: int | None = None,
+        undescribed: Undescribed = "delete",
         random_state: RandomState = None,
     ) -> None:
         self.k = k
         self.objects = objects
         self.spread = spread
         self.max_union = max_union
+        self.undescribed = undescribed
         self.random_state = random_state
 
     def guarantee(self) -> KCommonality:
@@ -117,7 +124,7 @@ class KCommonPatterns(Savable, TableProtector):
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(k=3), cls(k=3, objects="min", spread=True), cls(k=5, spread=True)]
+        return [cls(k=3), cls(k=3, objects="min", spread=True), cls(k=5, spread=True, undescribed="widen")]
 
     def _saved(self) -> dict[str, Any]:
         inferred = [c.name for c in self.schema_ if c.inferred]
@@ -140,18 +147,24 @@ class KCommonPatterns(Savable, TableProtector):
         k = rows_for(self.k, table, "KCommonPatterns")
         cap = cap_unions(values, self.max_union, "KCommonPatterns")
         self.rules_ = Inducer(values, target=target).supported(k, cap)
-        choices = choose(values, self.rules_, k, self.objects) if len(self.rules_) else [None] * len(values)
+        choices: list[PatternParts | None] = [None] * len(values)
+        if len(self.rules_):
+            choices = choose(values, self.rules_, k, self.objects)
         told = np.array([c is not None for c in choices])
-        self.deleted_ = int(values.weight[~told].sum())
-        if not told.any():
+        rules, rest = self.rules_, int(values.weight[~told].sum())
+        widened = rest if self.undescribed == "widen" else 0
+        self.deleted_ = rest - widened
+        if widened:
+            rules, choices[:] = describe_rest(values, rules, choices, k, self.objects)
+        elif not told.any():
             raise RefusedError(
                 f"KCommonPatterns cannot describe any row: no rule has k={k} supporting rows. "
                 f"Nothing has left. Lower k, or use Mondrian."
             )
         kept = [c for c in choices if c is not None]
-        self.patterns_ = compose(values, self.rules_, kept, self.spread, target).pruned()
+        self.patterns_ = compose(values, rules, kept, self.spread, target).pruned()
         self.rules_ = self.rules_.publishable()
-        self.remarks_ = _remarks(len(values.classes), self.deleted_, cap)
+        self.remarks_ = _remarks(len(values.classes), self.deleted_, widened, cap)
 
     def _published(self) -> Release:
         schema, n = self.schema_, len(self.patterns_)
@@ -179,16 +192,22 @@ class KCommonPatterns(Savable, TableProtector):
             raise bad_parameter(owner, "k", "a whole number of at least 2", self.k)
         if self.objects not in ("max", "min"):
             raise bad_parameter(owner, "objects", "'max' or 'min'", self.objects)
+        if self.undescribed not in ("delete", "widen"):
+            raise bad_parameter(owner, "undescribed", "'delete' or 'widen'", self.undescribed)
         if table.schema.target is None or not table.schema.features:
             raise SchemaError(f"{owner} learns rules for a target, but the table lacks a target or features.")
 
 
-def _remarks(classes: int, deleted: int, cap: int | None) -> tuple[str, ...]:
+def _remarks(classes: int, deleted: int, widened: int, cap: int | None) -> tuple[str, ...]:
     # Whether there is a rare class is not told: beside the number of deleted rows it would be told of them.
     out = ["A class with fewer than k rows, if there is one, appears only together with others, or not at all."]
     if deleted:
         out.append(f"{deleted} row(s) were deleted: no rule with enough support describes them.")
-    if classes == 2:
+    if widened:
+        out.append(
+            f"{widened} row(s) that no rule with enough support describes stand in patterns that leave the class open."
+        )
+    if classes == 2 and not widened:
         out.append(
             "With two classes only rules that settle the class take part: what a union of classes would keep is lost."
         )

@@ -9,7 +9,7 @@ import pandas as pd
 
 from countervail.core.errors import bad_parameter
 from countervail.core.guarantee import Guarantee
-from countervail.core.people import rows_per_person
+from countervail.core.people import rows_per_person, say_rows_per_person
 from countervail.core.release import Release
 from countervail.core.rng import RandomState, generator
 from countervail.core.table import Rows, Table
@@ -119,7 +119,8 @@ class EqualHalvesMondrian(ClassProtector):
             cell_of[order] = cells + first
             first += n_cells
         self.regions_ = class_regions(quasi, codes, cell_of, first, data, groups=False)
-        return Classes(cell_of, self.regions_, (*part_remarks(self.by_), BY_LOT))
+        remarks = (*say_rows_per_person(table, self.k), *part_remarks(self.by_), BY_LOT)
+        return Classes(cell_of, self.regions_, remarks)
 
     def _assign(self, frame: pd.DataFrame) -> Classes:
         hint = "Cuts pass between equal rows, so that new rows have no place. Fit to them instead."

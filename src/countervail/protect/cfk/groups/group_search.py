@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -22,15 +22,16 @@ from countervail.core.schema import Column
 from countervail.core.sealed import canonical_table
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Answers, Queries
-from countervail.explain.nice import NICE
 from countervail.model.decision import Decision
 from countervail.protect._fitted import WithoutRows
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.groups.group_table import GroupTable, labels_of, made_up, measure_reach
 from countervail.protect.cfk.groups.grouping import boxes_of, dense, form_groups, merge
+from countervail.protect.cfk.groups.ranking import LOOKED_AT, RankedAskers, SealedRanks, another_order
 from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.cfk.moves.allowed import Allowed
+from countervail.protect.cfk.moves.amounts import Amounts, Rounding
 from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.relax import advised
@@ -38,6 +39,7 @@ from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNea
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
 
+Grouping = Literal["clusters", "mondrian"]
 _CORNERS = 256  # made-up rows that tell one model from another
 
 _ROOM = 1 << 22  # entries of asker x candidate x feature worked on at once
@@ -50,10 +52,13 @@ class GroupSearch(WithoutRows, BaseEstimator):
     ----------
     cell_budget : int
         Combinations of a region that the model is asked about; above it, pureness is a sampled figure.
+    grouping : {"clusters", "mondrian"}
+        Small clusters, or the classes of a Mondrian table (explanations drawn from that table).
     """
 
-    def __init__(self, *, cell_budget: int = 20_000) -> None:
+    def __init__(self, *, cell_budget: int = 20_000, grouping: Grouping = "clusters") -> None:
         self.cell_budget = cell_budget
+        self.grouping = grouping
 
     def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
         """Settle who hides with whom, on quasi-identifiers alone, and seal it; then which candidates may be handed out.
@@ -61,9 +66,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
         Nothing but this sees the table, and nothing of it stays but `sealed_` and what the model says of its groups.
         """
         owner, previous = settings.owner, settings.previous
-        check_count("GroupSearch", "cell_budget", self.cell_budget)
-        self._check_explainer(settings)
-        self.settings_ = replace(settings, previous=None, explainer=None)
+        _check_parameters(self)
+        explainer = None if settings.explainer is None else another_order(settings)
+        self.settings_, self.ranks_ = replace(settings, previous=None, explainer=None), None
         clean = canonical_table(table)
         # A model of other columns is refused before the work begins; nobody who waits is asked about.
         if previous is None:
@@ -82,6 +87,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
             self._decide, self.desired_, members, self.cell_budget, settings.min_pureness, whole=whole
         )
         self._settle_moves()
+        if explainer is not None:
+            self.ranks_ = SealedRanks(explainer, made, self.decision_, model, self.candidates_.kept)
         self._remember(table, group_of=group)
         return self
 
@@ -89,7 +96,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
         """The fewest moves towards a near candidate; without a reward, the nearest one behind its group's region."""
         if self.settings_.reward != "none":
             return self._moved(asked)
-        return self._whole(Answers.nothing(asked.x), self.candidates_.nearest(asked.x))
+        near = self.candidates_.nearest(asked.x) if self.ranks_ is None else self.ranks_.of(asked, LOOKED_AT)[:, 0]
+        return self._whole(Answers.nothing(asked.x), near)
 
     def whole(self, answers: Answers) -> Answers:
         """The candidate behind each answer, all of it."""
@@ -120,6 +128,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         if self.settings_.reward != "none" and len(self.candidates_.group):
             self.reach_ = self._within(self.constraints_, self._offers())
             self.nearness_ = PoolNearness(self.reach_.offers)
+            self.amounts_ = Amounts.of(self.encoder_, self.reach_.offers.quasi, self.reach_.offers.pool_private)
 
     def _offers(self) -> Offers:
         """The candidates, and the sealed table as a whole: distinct pairs of a group and a private vector."""
@@ -145,7 +154,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
         limits = self.constraints_ if asked.constraints is None else asked.constraints
         reach = reach_ if limits is self.constraints_ else self._within(limits, reach_.offers)
         model = AskedModel(self.decision_, self.desired_, asked.encoder)
-        found = self._found(asked, reach, n, model)
+        rounding = Rounding(self.amounts_, reach.allowed, asked.encoder, REWARDS[self.settings_.reward])
+        found = self._found(asked, reach, n, model, rounding if self.settings_.amounts == "round" else None)
         groups = self.candidates_.group[found.behind[found.behind >= 0]]
         answers = moved_answers(nothing, found, model, asked.encoder, self.sealed_.sealed.regions[groups])
 
@@ -158,12 +168,18 @@ class GroupSearch(WithoutRows, BaseEstimator):
     def _within(self, constraints: Constraints, offers: Offers) -> Reachable:
         return Reachable(offers, Allowed(constraints), self.settings_.min_pureness)
 
-    def _found(self, asked: Queries, reach: Reachable, n: int, model: AskedModel) -> MovesFound:
-        search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, WAVES)
+    def _found(
+        self, asked: Queries, reach: Reachable, n: int, model: AskedModel, rounding: Rounding | None = None
+    ) -> MovesFound:
+        weights = REWARDS[self.settings_.reward]
+        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, WAVES, rounding)
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
-            x = asked.x[a : a + step]
-            parts.append(search.find(x, partial(Askers, reach, asked.encoder, x), n))
+            some = asked.only(np.arange(a, min(a + step, len(asked))))
+            source: Callable[[Bools], Askers] = partial(Askers, reach, asked.encoder, some.x)
+            if self.ranks_ is not None:
+                source = partial(RankedAskers, reach, asked.encoder, some.x, self.ranks_.of(some, LOOKED_AT))
+            parts.append(search.find(some.x, source, n))
         return MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
 
     def accepts(self, rows: Matrix) -> Bools:
@@ -183,7 +199,12 @@ class GroupSearch(WithoutRows, BaseEstimator):
         return [frozenset(places.get(np.ascontiguousarray(row).tobytes(), ())) for row in rows[:, made.quasi]]
 
     def distance(self, queries: Matrix, rows: Matrix, regions: list[Region]) -> Matrix:
-        """Query x row: the distance to a row's region, how far it reaches, and to the row's private values."""
+        """Query x row: the distance to a row's region, how far it reaches, and to the row's private values.
+
+        Nothing where an explainer's order is gone by: it is none of distances to regions.
+        """
+        if self.ranks_ is not None:
+            return np.zeros((len(queries), len(rows)))
         made = self.sealed_
         shown = Regions.from_cells([dict(r.cells) for r in regions], made.schema)
         reach = measure_reach(shown, made.schema, made.scale, made.sets)
@@ -203,6 +224,10 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def saved(self) -> dict[str, Any]:
         """What answers are made from, as plain JSON data."""
+        if self.ranks_ is not None:
+            raise SchemaError(
+                "A protector that was given an 'explainer' cannot be saved. Fit without it, or fit again."
+            )
         judged = self.candidates_
         return {
             "table": self.sealed_.to_dict(),
@@ -215,8 +240,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def restored(self, settings: SearchSettings, data: dict[str, Any], model: Any) -> Self:
         """As after fit, with a model that decides as the one did; to be called inside `whole_json`."""
-        check_count("GroupSearch", "cell_budget", self.cell_budget)
-        self.settings_, self.sealed_ = settings, GroupTable.from_dict(data["table"])
+        _check_parameters(self)
+        self.settings_, self.sealed_, self.ranks_ = settings, GroupTable.from_dict(data["table"]), None
         self._recount()
         self._settle(model)
         judged = self.candidates_
@@ -297,26 +322,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
         """The group of each row, from quasi-identifiers alone but for merging; and the groups' regions."""
         encoder, s = Encoder.fit(clean), self.settings_
         space = Space.fit(clean, encoder, encoder.encode(clean.features), s.weights, s.owner)
-        found = self._diverse(space, self._grouped(space, clean), clean)
+        apart = form_groups(space, s.k) if self.grouping == "clusters" else _mondrian_groups(clean, s.k)
+        found = self._diverse(space, apart, clean)
         return found, space.regions(boxes_of(space, found))
-
-    def _check_explainer(self, settings: SearchSettings) -> None:
-        given = settings.explainer
-        if given is not None and not (
-            isinstance(given, NICE)
-            and given.get_params(deep=False) == NICE(justified=False, target=given.target).get_params(deep=False)
-        ):
-            must = "None, or NICE(reward='none', justified=False) as it is, for search='groups': labels, constraints, "
-            must += "rewards and other scales would tell about the owner"
-            raise bad_parameter(settings.owner, "explainer", must, given)
-
-    def _grouped(self, space: Space, table: Table) -> Ints:
-        """The group of each row, from quasi-identifiers alone."""
-        if self.settings_.grouping == "clusters":
-            return form_groups(space, self.settings_.k)
-        from countervail.protect.mondrian.mondrian import class_rows
-
-        return dense(class_rows(table, self.settings_.k))
 
     def _diverse(self, space: Space, group: Ints, table: Table) -> Ints:
         """Merge groups whose sensitive values are too alike."""
@@ -352,6 +360,19 @@ def less_diverse(settings: SearchSettings, secret: pd.Series, column: Column) ->
         return bad
 
     return failing
+
+
+def _check_parameters(search: GroupSearch) -> None:
+    check_count("GroupSearch", "cell_budget", search.cell_budget)
+    if search.grouping not in get_args(Grouping):
+        raise bad_parameter("GroupSearch", "grouping", f"one of {get_args(Grouping)}", search.grouping)
+
+
+def _mondrian_groups(table: Table, k: int) -> Ints:
+    """The class of each row in a Mondrian table, from quasi-identifiers alone."""
+    from countervail.protect.mondrian.mondrian import class_rows
+
+    return dense(class_rows(table, k))
 
 
 def _check_numbers(clean: Table, rows: pd.DataFrame, decision: Decision, owner: str) -> None:

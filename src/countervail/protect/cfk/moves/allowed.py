@@ -29,3 +29,7 @@ class Allowed:
     def may_become(self, encoder: Encoder, x: Matrix, j: int, values: Floats) -> Bools:
         """Query x value: whether column j of a query may become the value."""
         return self._given.coded(encoder).allows_values(j, x[:, j], values)
+
+    def holds(self, encoder: Encoder, x: Matrix, rows: Matrix) -> Bools:
+        """Row x column: which values of each row its own query (the same row of `x`) may have."""
+        return self._given.coded(encoder).holds(x, rows)

@@ -172,7 +172,7 @@ class Askers:
             may[:, :, limit.column] &= ok[query, limit.number[at]]
         may &= there[:, :, None] & ~self.closed[rows][:, None]
         step *= self.within.allowed.weights
-        least, name, most = np.full(len(rows), self.within.least), _named(content), self.within.allowed.most
+        least, name, most = np.full(len(rows), self.within.least), named(content), self.within.allowed.most
         return Moves(offers, x, candidate, may, goal, step, many, name, self.must[rows], candidate, least, most)
 
     def _offered(self, encoder: Encoder, limit: LimitedColumn) -> Bools:
@@ -189,7 +189,7 @@ class Askers:
         return np.asarray(every & differs & ~self.closed[:, j, None])
 
 
-def _named(content: Floats) -> Ints:
+def named(content: Floats) -> Ints:
     """A 64-bit name of each (feature, value or cell); the sum of names stands for a set of moves."""
     columns = np.arange(1, content.shape[-1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     told = np.where(np.isnan(content), np.inf, content + 0.0)  # NaN has many spellings

@@ -15,6 +15,7 @@ from countervail.core.encode import Encoder
 from countervail.core.region import Regions
 from countervail.explain.answering import Answers
 from countervail.protect.cfk.base import SAMPLED
+from countervail.protect.cfk.moves.amounts import Rounding, shown_names
 from countervail.protect.cfk.moves.askers import Moves
 from countervail.protect.cfk.moves.kernels import pool_distances
 from countervail.protect.cfk.moves.offers import Offers
@@ -68,12 +69,14 @@ class PoolNearness:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MovesFound:
-    """The answers to queries: the candidate behind each (-1: none), moved features, the row nearest to the query, the
-    share of combinations that hold, whether that was sampled, and the wave of candidates that it took."""
+    """The answers to queries: the candidate behind each (-1: none), moved features, their names before and after
+    amounts were rounded, the row nearest to the query, the share of combinations that hold, whether that was sampled,
+    and the wave of candidates that it took."""
 
     behind: Ints
     moved: Bools
     names: Ints
+    shown: Ints
     rows: Matrix
     share: Floats
     drawn: Bools
@@ -84,7 +87,8 @@ class MovesFound:
         """No answers yet."""
         n, moved, names = len(x), np.zeros(x.shape, dtype=bool), np.zeros(x.shape, dtype=np.int64)
         nobody = np.full(n, -1, dtype=np.int64)
-        return cls(nobody, moved, names, x.copy(), np.full(n, np.nan), np.zeros(n, dtype=bool), nobody.copy())
+        unknown, no = np.full(n, np.nan), np.zeros(n, dtype=bool)
+        return cls(nobody, moved, names, names.copy(), x.copy(), unknown, no, nobody.copy())
 
     @classmethod
     def joined(cls, parts: Sequence[MovesFound]) -> MovesFound:
@@ -103,7 +107,8 @@ class MovesFound:
         moves, place, moved, rows = searched.moves, searched.place[some], searched.moved[some], at[some]
         self.behind[rows], self.moved[rows], self.wave[rows] = moves.behind[some, place], moved, wave
         self.names[rows] = np.where(moved, moves.name[some, place], 0)
-        self.rows[rows] = moves.points(some, place, moved)
+        self.shown[rows] = shown_names(searched, some, searched.rows[some])
+        self.rows[rows] = searched.rows[some]
         self.share[rows], self.drawn[rows] = searched.share[some], searched.drawn[some]
 
 
@@ -124,6 +129,7 @@ class MoveSearch:
     nearness: Nearness
     cell_budget: int
     waves: int
+    rounding: Rounding | None = None  # of amounts; None leaves the candidates' own
 
     def find(self, x: Matrix, source: Callable[[Bools], Source], n: int = 1) -> list[MovesFound]:
         """The best answer to each query, and up to n - 1 others: with other features if that can be, else with other
@@ -135,7 +141,7 @@ class MoveSearch:
             served = found[r - 1].behind >= 0
             if not served.any():
                 break
-            given = np.stack([f.names for f in found[:r]])
+            given = np.stack([names for f in found[:r] for names in (f.names, f.shown)])
             apart = source((given != 0).any(axis=0))
             self._search(apart, found[r], Earlier(given), served, 1)
             self._search(plain, found[r], Earlier(given, features=True), served, 1)
@@ -153,7 +159,10 @@ class MoveSearch:
             if moves is not None and len(at):
                 mine = Earlier(earlier.names[:, at], earlier.features)
                 search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, mine)
-                found.put(at, search.run(), wave)
+                search.run()
+                if self.rounding is not None:
+                    self.rounding.settle(search)
+                found.put(at, search, wave)
 
 
 def moved_answers(

@@ -137,22 +137,27 @@ class Earlier:
 
     def fresh(self, moves: Moves, trials: Trials) -> Bools:
         """Which sets are other answers."""
-        out = np.ones(len(trials), dtype=bool)
-        if len(self.names):
-            mine = np.where(trials.moved, moves.name[trials.query, trials.place], 0)
-            for given in self.names[:, trials.query]:
-                same = given == mine
-                out &= ~(same | (given == 0)).all(axis=1) & ~(same | ~trials.moved).all(axis=1)
-                if self.features:
-                    out &= ~((given != 0) == trials.moved).all(axis=1)
+        if not len(self.names):
+            return np.ones(len(trials), dtype=bool)
+        mine = np.where(trials.moved, moves.name[trials.query, trials.place], 0)
+        return self.others(trials.query, trials.moved, mine)
+
+    def others(self, query: Ints, moved: Bools, mine: Ints) -> Bools:
+        """The same for sets whose moves have these names."""
+        out = np.ones(len(query), dtype=bool)
+        for given in self.names[:, query]:
+            same = given == mine
+            out &= ~(same | (given == 0)).all(axis=1) & ~(same | ~moved).all(axis=1)
+            if self.features:
+                out &= ~((given != 0) == moved).all(axis=1)
         return out
 
 
 class SetSearch:
     """The best set of moves of each asker of a batch; every model call is about all of them.
 
-    What is found stands in `place` (-1: nothing), `moved`, `share` (of combinations that hold) and `drawn` (the share
-    was sampled).
+    What is found stands in `place` (-1: nothing), `moved`, `rows` (with the nearest value of every moved cell), `share`
+    (of combinations that hold) and `drawn` (the share was sampled).
     """
 
     def __init__(
@@ -171,6 +176,7 @@ class SetSearch:
         n = len(moves.x)
         self.key, self.size, self.place = np.full(n, np.inf), np.full(n, -1), np.full(n, -1)
         self.moved, self.share, self.drawn = np.zeros(moves.x.shape, dtype=bool), np.full(n, np.nan), np.zeros(n, bool)
+        self.rows = moves.x.copy()
 
     def run(self) -> SetSearch:
         """By size; then from all moves of a candidate downwards for those whom no size served; then small steps."""
@@ -179,7 +185,17 @@ class SetSearch:
         for _ in range(self.weights.further):
             if not self._draw_near():
                 break
+        at = np.flatnonzero(self.place >= 0)
+        self.rows[at] = self.moves.points(at, self.place[at], self.moved[at])
         return self
+
+    def combinations(self, query: int, row: Floats) -> Matrix:
+        """Every combination of the cells that were moved for a query, with the private values of this row."""
+        moves = self.moves
+        out = moves.cells(query, int(self.place[query]), self.moved[query], self.cell_budget)[0]
+        private = ~moves.offers.quasi
+        out[:, private] = row[private]
+        return out
 
     def _by_size(self) -> None:
         """Sets of 0, 1, 2, ... features beyond those that must move, until a pure one is found (and `spare` more)."""
@@ -286,7 +302,7 @@ class SetSearch:
                 batch.append((t, cells, drawn))
                 rows += len(cells)
         done: set[int] = set()
-        for (t, _, drawn), share in zip(batch, self._shares([cells for _, cells, _ in batch])):
+        for (t, _, drawn), share in zip(batch, self.shares([cells for _, cells, _ in batch])):
             i = int(trials.query[t])
             if i not in done and share >= self.moves.least[i]:
                 done.add(i)
@@ -352,11 +368,11 @@ class SetSearch:
             self.moves.cells(int(q), int(p), m, self.cell_budget)
             for q, p, m in zip(trials.query, trials.place, trials.moved)
         ]
-        for t, share in enumerate(self._shares([cells for cells, _ in whole])):
+        for t, share in enumerate(self.shares([cells for cells, _ in whole])):
             if share >= self.moves.least[trials.query[t]]:
                 self._take(int(trials.query[t]), int(trials.place[t]), trials.moved[t], share, whole[t][1])
 
-    def _shares(self, cells: list[Matrix]) -> Floats:
+    def shares(self, cells: list[Matrix]) -> Floats:
         """The share of each list of combinations that keeps the decision; 1 for an empty list."""
         said = self.model.accepts(np.concatenate(cells)) if cells else np.zeros(0, dtype=bool)
         ends = np.cumsum([len(c) for c in cells])

@@ -22,9 +22,11 @@ from countervail.protect.dp.synthetic.edges import choose_edges, pair_counts
 
 Level = Literal["pairs", "columns", "nothing"]
 TOTAL, ONES, CHOICE, PAIRS = Fraction(1, 100), Fraction(39, 100), Fraction(5, 100), Fraction(55, 100)
-PAIRED = 120.0  # people per unit of noise on a pair from which on pairs are counted
+_LEAST_BINS = 3  # of each column in a pair: where noise leaves fewer, columns alone carry as much
+PAIRED = 2.0 * _LEAST_BINS**2  # people per unit of noise on a pair from which on pairs are counted; as in `settle`
 _APART = 500.0  # and, for each decision, from which on the decisions are counted apart
-_COUNTED = 20.0  # people per unit of noise on a column from which on columns are counted at all
+_COUNTED = 8.0  # people per unit of noise on a column from which on columns are counted at all
+SURE = 4.0  # deviations of the noisy number of people itself: fewer, and there may be nobody
 _MOST = 1 << 40  # no table has more people, whatever the noise says: scores stay within 64 bits
 
 
@@ -42,15 +44,16 @@ class BudgetShares:
     def of(cls, total: int, columns: int, classes: int, budget: NoiseBudget) -> Self:
         """A function of the noisy total and of what is public."""
         edges = columns - 1
-        if edges:
+        sure = total >= SURE * budget.deviation(budget.total * TOTAL)
+        if edges and sure:
             paired = total / budget.deviation(budget.total * PAIRS / edges)
             if paired >= PAIRED:
                 strata = classes if paired >= _APART * classes else 1
                 each = budget.total * ONES / columns
                 return cls("pairs", strata, each, budget.total * CHOICE / edges, budget.total * PAIRS)
         each = budget.total * (1 - TOTAL) / columns
-        level: Level = "columns" if total / budget.deviation(each) >= _COUNTED else "nothing"
-        return cls(level, classes if level == "columns" else 1, each, Fraction(0), Fraction(0))
+        level: Level = "columns" if sure and total / budget.deviation(each) >= _COUNTED else "nothing"
+        return cls(level, 1, each, Fraction(0), Fraction(0))  # so few people would be fewer in each decision
 
 
 @dataclass(frozen=True, eq=False, slots=True)

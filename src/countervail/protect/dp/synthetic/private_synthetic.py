@@ -92,7 +92,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
     -----
     *Threat model*: someone who knows every other record, the domains, the model and this code, asks without limit and
     holds the synthetic table. The model is taken as public: what it has memorised about the people it was trained on
-    is not covered, and shows in answers. Below about `120 * sqrt((columns - 1) / (1.1 * rho))` people (2,300 with 11
+    is not covered, and shows in answers. Below about `18 * sqrt((columns - 1) / (1.1 * rho))` people (350 with 11
     columns at epsilon 1) pairs of columns are not counted, far below that nothing is; the noisy number of people
     decides, and answers say so. A file holds the noisy counts, no rows; a pickle the model as well.
 
@@ -325,6 +325,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
     def _saved(self) -> dict[str, Any]:
         stored = {a.column.name: _kind(a.dtype) for a in self.public_.grid.axes}
         about = {"schema": self.schema_.to_dict(), "stored": stored, "decisions": self._sampled_decisions()}
+        about |= {"model": self.public_.model_digest} if self.public_.model_digest else {}
         return {**about, "draw": self.draw_.to_dict()}
 
     def _sampled_decisions(self) -> list[int]:
@@ -340,7 +341,8 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         need(set(stored) == set(schema.features) and set(stored.values()) <= {"plain", "labels", "levels"})
         axes = (Axis.of(schema[n], _dtype(stored[n]), n in self.missing) for n in schema.features)
         self._prepare(Grid(tuple(axes)), schema, model)
-        if self._sampled_decisions() != data["decisions"]:
+        other = data.get("model", "") != self.public_.model_digest
+        if other or self._sampled_decisions() != data["decisions"]:
             raise SchemaError(
                 "The model that was given decides otherwise than the one that this protector was fitted with. Give "
                 "that one, or fit again."
@@ -350,7 +352,8 @@ class PrivateSynthetic(Savable, ExplanationProtector):
 
 def _public_schema(schema: Schema) -> Schema:
     """The declaration without what rows decide; identifiers by name only."""
-    bare = (Column(c.name, role="identifier") if c.role == "identifier" else c for c in public_target(schema))
+    schema = public_target(schema)
+    bare = (Column(c.name, role="identifier") if c.role == "identifier" else c for c in schema)
     return replace(schema, columns=tuple(bare))
 
 

@@ -1,0 +1,1 @@
+"""Mondrian of rows that stay in an engine."""

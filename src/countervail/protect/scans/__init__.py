@@ -1,0 +1,1 @@
+"""Answers to as many queries as an engine can read."""
