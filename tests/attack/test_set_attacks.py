@@ -22,6 +22,7 @@ SETS = [
     cv.attack.SinglingOut(),
     cv.attack.SinglingOut("univariate"),
     cv.attack.AttributeInference(),
+    cv.attack.SinglingOut("whole"),
     cv.attack.Linkability(),
     cv.attack.Membership(),
     cv.attack.Reidentification(),

@@ -1,6 +1,7 @@
 """Audits of releases and explainers: open data is found, nothing is found in nothing, and no pass is unearned."""
 
 import dataclasses
+import signal
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,8 @@ import pytest
 import countervail as cv
 from countervail import registry
 from countervail.attack.shared.planted import explained, open_explanations, open_release
-from countervail.auditing.battery import Setting, Step, carry_out, fitting_attacks, part_of
+from countervail.auditing.battery import Setting, Step, carry_out, fitting_attacks
+from countervail.auditing.groups import part_of
 from countervail.auditing.subject import read_subject
 from countervail.core.errors import ParameterError, RefusedError, SchemaError
 from countervail.testing import small_model, small_table
@@ -76,10 +78,11 @@ class LeaksToOneCity:
 
 
 def test_a_leak_to_the_askers_of_one_group_is_seen_in_that_group():
-    members, others = small_table(900).split(test_size=0.6, random_state=0)
+    members, others = small_table(1500).split(test_size=0.7, random_state=0)
     made = audit(LeaksToOneCity(members), (members, others), by="city", attacks=["singling-out"])
-    group, counts = made["singling-out"].worst
-    assert group == "a" and made["singling-out"].counts.excess().low <= 0 < counts.excess().low
+    worst = made["singling-out"].worst
+    assert worst.group == "a" and worst.of == 3
+    assert made["singling-out"].counts.excess().low <= 0 < worst.excess().low
 
 
 def test_published_inline_noise_is_rejected_for_its_claim(halves):
@@ -105,6 +108,17 @@ def test_no_time_gives_no_pass(halves, plain):
     made = audit(plain, halves, budget=1e-6)
     assert made.verdict == "void"
     assert {f.status for f in made.findings} == {"not run"}
+
+
+def test_an_attack_that_takes_too_long_is_interrupted_in_this_process_too(halves, plain, monkeypatch):
+    def patient(self, release, table, control):
+        while True:
+            pass
+
+    monkeypatch.setattr(cv.attack.Membership, "figures", patient)
+    made = audit(plain, halves, attacks=["linkage", "membership"], budget=0.5)
+    assert made["membership"].status == "not run" and made.verdict != "release"
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 def test_processes_find_what_one_process_finds(halves, plain, rejected):

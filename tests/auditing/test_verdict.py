@@ -7,8 +7,8 @@ import pytest
 
 from countervail.auditing.appetite import Appetite, Recipient
 from countervail.auditing.claims import Claim
-from countervail.auditing.finding import Counts, Finding, SetSizes
-from countervail.auditing.verdict import decide, overall, people_needed
+from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding, SetSizes
+from countervail.auditing.verdict import decide, open_steps, overall, people_needed
 from countervail.core.rng import generator
 
 OPEN = Counts(90, 100, 0, 100)
@@ -119,3 +119,18 @@ def test_harmless_batteries_are_rejected_no_more_often_than_the_confidence_allow
         ]
         rejected += overall(decide(found, (), ASKING), found) == "reject"
     assert rejected <= 0.05 * runs
+
+
+def test_what_is_open_says_what_would_settle_it():
+    alone = Finding("intersection", "singling out", True, "", why=ANSWERS_ALONE)
+    late = Finding("averaging", "singling out", True, "", why="the time was up")
+    few, enough = finding(Counts(0, 5, 0, 5)), finding(Counts(0, 900, 0, 900), "singling-out")
+    least = people_needed(0.1, 1 - ASKING.confidence, 2)
+    ask, more, longer = open_steps([alone, few, enough, late], ASKING)
+    assert "in the place of its answers: intersection can only be tried by asking it" in ask
+    assert f"some attacks had 5 cases, and nothing can be shown below {least}." in more
+    assert longer == "Let the audit run longer: the time was up for averaging."
+    assert open_steps([enough], ASKING) == ()
+    # Whoever cannot ask is not concerned.
+    reader = Appetite((Recipient("reader", asks=False, thresholds={"singling out": 0.1}),))
+    assert open_steps([alone, enough], reader) == ()

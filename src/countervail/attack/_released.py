@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Bools
+from countervail.core.arrays import Bools, Ints
 from countervail.core.canonical import code_values
 from countervail.core.explanation import Explanations
 from countervail.core.region import Axis, Range, Regions, Values
@@ -18,20 +18,32 @@ from countervail.core.schema import Schema
 Released = Explanations | Release
 
 
-def quasi_regions(release: Released) -> Regions:
-    """One region of quasi-identifiers per released thing."""
+def quasi_classes(release: Released) -> tuple[Regions, Ints]:
+    """The different regions of quasi-identifiers, as far as they are known to be, and each released thing's place."""
     if isinstance(release, Explanations):
-        return release.regions
-    rows: Regions = release.holding()[release.groups]
+        return release.regions, np.arange(len(release.regions), dtype=np.int64)
+    held = release.holding()
+    if not held.axes:
+        return Regions((), 1), np.zeros(len(release), dtype=np.int64)
     quasi = release.schema.names("quasi") or release.schema.features
-    return Regions(tuple(a for a in rows.axes if a.name in quasi), len(rows))
+    return Regions(tuple(a for a in held.axes if a.name in quasi), len(held)), release.groups
 
 
-def shown_cells(release: Released) -> pd.DataFrame:
-    """The cells of every released thing, as they are shown."""
+def people_behind(release: Released, register: pd.DataFrame) -> Ints:
+    """How many people of a register each released thing may speak of, by its quasi-identifiers."""
+    classes, at = quasi_classes(release)
+    return classes.count(register)[at]
+
+
+def shown_cells(release: Released, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """The cells of every released thing as they are shown; of these columns, as far as it has them, or of all."""
     if isinstance(release, Explanations):
-        return release.counterfactuals.loc[release.found].reset_index(drop=True)
-    return release.to_frame()
+        cells = release.counterfactuals.loc[release.found].reset_index(drop=True)
+    elif names is not None and not set(names) & set(release.regions.names):
+        cells = release.others  # generalised cells are rendered one by one: only where they are asked for
+    else:
+        cells = release.to_frame()
+    return cells if names is None else cells[[n for n in names if n in cells.columns]]
 
 
 def unmoved_cells(release: Released, names: Sequence[str]) -> Bools:
@@ -60,9 +72,9 @@ def plain_axis(values: pd.Series, name: str, schema: Schema) -> Axis:
         numbers = values.to_numpy(dtype=float)
         return Range(name, numbers, numbers)
     codes, kinds = code_values(values)
-    member = np.zeros((len(values), len(kinds)), dtype=bool)
-    member[np.arange(len(values)), codes] = True
-    return Values.of(name, kinds, member)
+    bits = np.zeros((len(values), -(-len(kinds) // 8)), dtype=np.uint8)
+    bits[np.arange(len(values)), codes >> 3] = np.uint8(128) >> (codes & 7).astype(np.uint8)
+    return Values(name, tuple(kinds), bits)
 
 
 def plain_sets(people: pd.DataFrame, names: Sequence[str], schema: Schema) -> Regions:

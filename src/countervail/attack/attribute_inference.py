@@ -62,6 +62,7 @@ class AttributeInference(SetAttack):
 
     name: ClassVar[str] = "attribute-inference"
     criterion: ClassVar[Criterion] = "inference"
+    by_person: ClassVar[bool] = True  # each person's outcome is their own, whoever else is attacked
 
     def __init__(
         self,
@@ -158,9 +159,8 @@ def _said(sets: Regions, name: str) -> tuple[Ints, Any]:
         plain = axis.low == axis.high
         codes, kinds = pd.factorize(np.where(plain, axis.low, np.nan))
     else:
-        member, known = axis.member, code_values(pd.Series(list(axis.known), dtype=object))
-        plain = member.sum(axis=1) == 1
-        codes, kinds = np.where(plain, member.argmax(axis=1), -1), [known[1][c] for c in known[0]]
+        known = code_values(pd.Series(list(axis.known), dtype=object))
+        codes, kinds = np.where(axis.sizes == 1, axis.first, -1), [known[1][c] for c in known[0]]
     codes = codes.astype(np.int64)
     if sets.free is not None:
         codes[sets.free[:, place]] = -1

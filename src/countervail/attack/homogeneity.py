@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, quasi_regions, shown_cells, unmoved_cells
+from countervail.attack._released import Released, people_behind, quasi_classes, shown_cells, unmoved_cells
 from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
 from countervail.core.arrays import Ints
 from countervail.core.table import Table
@@ -51,21 +51,23 @@ class Homogeneity(ReleaseAttack):
 
     def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people of the register match each explanation or row."""
-        return quasi_regions(release).count(register)
+        return people_behind(release, register)
 
     def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """The value that every matching explanation or row shows, where there is one; an asker's own is none."""
-        secret, cells = list(known.secret), shown_cells(release)
+        secret, cells = list(known.secret), shown_cells(release, known.secret)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=secret, dtype=object)
         shown = cells.reindex(columns=secret).astype(object)
         if len(shown):
-            inside = quasi_regions(release).covers(known.targets)
+            classes, at = quasi_classes(release)
+            inside = classes.covers(known.targets)
             for name in (n for n in secret if n in cells.columns):
                 said = ~unmoved_cells(release, [name])[:, 0]
                 if not said.any():
                     continue
                 codes, kinds = pd.factorize(shown[name][said], use_na_sentinel=False)
-                votes = np.stack([inside[said][codes == c].any(axis=0) for c in range(len(kinds))])
+                saying = (np.unique(at[said][codes == c]) for c in range(len(kinds)))
+                votes = np.stack([inside[classes_].any(axis=0) for classes_ in saying])
                 one = np.flatnonzero(votes.sum(axis=0) == 1)
                 guesses.loc[one, name] = np.asarray(kinds, dtype=object)[votes[:, one].argmax(axis=0)]
         return guesses

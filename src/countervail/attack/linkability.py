@@ -59,6 +59,7 @@ class Linkability(SetAttack):
 
     name: ClassVar[str] = "linkability"
     criterion: ClassVar[Criterion] = "linkability"
+    by_person: ClassVar[bool] = True  # each person's outcome is their own, whoever else is attacked
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, quasi_regions, shown_cells, unmoved_cells
+from countervail.attack._released import Released, people_behind, quasi_classes, shown_cells, unmoved_cells
 from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
 from countervail.attack.result import UNSAID
 from countervail.core.arrays import Ints
@@ -80,11 +80,11 @@ class Linkage(ReleaseAttack):
 
     def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people of the register match each explanation."""
-        return quasi_regions(release).count(register)
+        return people_behind(release, register)
 
     def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """For each target the private attributes of the first explanation that matches nobody else."""
-        cells = shown_cells(release)
+        cells = shown_cells(release, known.secret or None)
         private = list(known.secret) or [n for n in cells.columns if n not in known.targets.columns]
         shown = cells.reindex(columns=private).astype(object)
         for name in (n for n in private if n in cells.columns):
@@ -92,7 +92,8 @@ class Linkage(ReleaseAttack):
         alone = np.flatnonzero(self.sizes(release, known.register) == 1)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=private, dtype=object)
         if len(alone):
-            matches = quasi_regions(release)[alone].covers(known.targets)
+            classes, at = quasi_classes(release)
+            matches = classes[at[alone]].covers(known.targets)
             hit = np.flatnonzero(matches.any(axis=0))
             first = alone[matches[:, hit].argmax(axis=0)]
             guesses.iloc[hit] = shown.iloc[first].to_numpy()

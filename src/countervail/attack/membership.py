@@ -51,6 +51,7 @@ class Membership(SetAttack):
 
     name: ClassVar[str] = "membership"
     criterion: ClassVar[Criterion] = "membership"
+    by_person: ClassVar[bool] = True  # each person's outcome is their own, whoever else is attacked
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -13,14 +13,16 @@ from countervail.attack._released import Released, plain_axis, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import coincidence, crowd
-from countervail.core.arrays import Ints, distinct_rows, number_columns, number_rows
+from countervail.core.arrays import Bools, Ints, distinct_rows, number_columns, number_rows
 from countervail.core.errors import bad_parameter
-from countervail.core.region import Axis, Range, Regions
+from countervail.core.region import Axis, Range, Regions, distinct_cells
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.core.table import Table
 
 Columns = Literal["quasi", "features"]
+Conditions = Literal["multivariate", "univariate", "whole"]
+_CONDITIONS = ("multivariate", "univariate", "whole")
 
 
 class SinglingOut(SetAttack):
@@ -28,10 +30,12 @@ class SinglingOut(SetAttack):
 
     Parameters
     ----------
-    conditions : {"multivariate", "univariate"}
-        All that a released thing says, together; or one value that was released once, or lies at an end of a column.
+    conditions : {"multivariate", "univariate", "whole"}
+        All that a released thing says, together; one value that was released once, or lies at an end of a column; or
+        all of a whole record, where a thing shows every feature plainly and none of them is the asker's own.
     columns : {"quasi", "features"}
         Conditions on what others may know (all features where no quasi-identifier is declared), or on every feature.
+        A whole record is always all features.
     n_targets : int, optional
         How many conditions are tried.
     random_state : int
@@ -45,6 +49,9 @@ class SinglingOut(SetAttack):
     they are fewer, their figure is brought to the size of the data (`shared.crowds`). Blind: conditions of values drawn
     column by column from what strangers have.
     Conditions on `features` can single people out of k-anonymous tables whose other columns are published as they are.
+    A whole record needs no outside knowledge to be somebody's: whatever is blurred, left out or the asker's own is no
+    whole record, and a try that failed. Risks by the number of people (`set_sizes`) are about what others may know, and
+    are not counted there.
 
     References
     ----------
@@ -63,11 +70,15 @@ class SinglingOut(SetAttack):
 
     name: ClassVar[str] = "singling-out"
     criterion: ClassVar[Criterion] = "singling out"
-    variants: ClassVar[tuple[dict[str, str], ...]] = ({}, {"conditions": "univariate"})
+    variants: ClassVar[tuple[dict[str, str], ...]] = (
+        {},
+        {"conditions": "univariate"},
+        {"conditions": "whole"},
+    )
 
     def __init__(
         self,
-        conditions: Literal["multivariate", "univariate"] = "multivariate",
+        conditions: Conditions = "multivariate",
         *,
         columns: Columns = "quasi",
         n_targets: int | None = 1000,
@@ -80,18 +91,18 @@ class SinglingOut(SetAttack):
     @property
     def label(self) -> str:
         """The attack's name in results."""
-        return f"{self.name} ({self.conditions})"
+        return f"{self.name} ({'whole records' if self.conditions == 'whole' else self.conditions})"
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(), cls("univariate")]
+        return [cls(), cls("univariate"), cls("whole")]
 
     def figures(self, release: Released, table: Table, control: Table) -> AttackResult:
         """How many conditions one person meets: of the data, of strangers, and of the data by blind conditions."""
-        if self.conditions not in ("multivariate", "univariate"):
-            raise bad_parameter("SinglingOut", "conditions", "'multivariate' or 'univariate'", self.conditions)
-        names = self._names(release, table, self.columns)
+        if self.conditions not in _CONDITIONS:
+            raise bad_parameter("SinglingOut", "conditions", f"one of {', '.join(_CONDITIONS)}", self.conditions)
+        names = self._names(release, table, "features" if self.conditions == "whole" else self.columns)
         asked = self.predicates(release, names)
         strangers = crowd(control, len(table), self.random_state)
         silent = self._silent(release, names, len(asked))
@@ -102,7 +113,7 @@ class SinglingOut(SetAttack):
             clopper_pearson(int((inside == 1).sum()), len(inside)),
             coincidence(outside, len(table), len(strangers)),
             clopper_pearson(int((blind == 1).sum()), len(blind)),
-            inside,
+            inside[:0] if self.conditions == "whole" else inside,
             {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside))},
         )
 
@@ -112,21 +123,23 @@ class SinglingOut(SetAttack):
         if not len(sets) or not sets.axes:
             return Regions((), 0)
         free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
-        cells = np.column_stack([_cell_codes(a) for a in sets.axes])
+        cells = np.column_stack([distinct_cells(a)[1] for a in sets.axes])
         cells[free] = -1
-        if self.conditions == "multivariate":
+        if self.conditions != "univariate":
+            said: Bools = _whole(sets, free, names) if self.conditions == "whole" else np.any(cells >= 0, axis=1)
             first = np.sort(distinct_rows(cells)[0])
-            picked = self._some(first[(cells[first] >= 0).any(axis=1)])
+            picked = self._some(first[said[first]])
             chosen: Regions = sets[picked]
             return replace(chosen, free=free[picked] if free.any() else None)
         return self._univariate(sets, cells)
 
     def _silent(self, release: Released, names: Sequence[str], asked: int) -> int:
-        """How many things say nothing of these columns, and so fit everybody; no more than are tried in all."""
-        if self.conditions != "multivariate":
+        """How many things say nothing of these columns, or are no whole record; no more than are tried in all."""
+        if self.conditions == "univariate":
             return 0
         sets = _only(value_sets(release), names)
-        silent = 0 if sets.free is None else int(sets.free.all(axis=1).sum())
+        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
+        silent = int((~_whole(sets, free, names) if self.conditions == "whole" else free.all(axis=1)).sum())
         return silent if self.n_targets is None else min(silent, max(self.n_targets - asked, 0))
 
     def _univariate(self, sets: Regions, cells: Ints) -> Regions:
@@ -194,19 +207,23 @@ def _comparable(values: pd.Series) -> pd.Series:
 
 
 def _is_plain(axis: Axis) -> bool:
-    if isinstance(axis, Range):
-        return axis.holes is None and bool((axis.low == axis.high).all())
-    return bool((axis.member.sum(axis=1) == 1).all())
+    return (axis.holes is None if isinstance(axis, Range) else True) and bool(_plain_cells(axis).all())
 
 
-def _cell_codes(axis: Axis) -> Ints:
-    """A number for each cell, equal where cells are."""
+def _plain_cells(axis: Axis) -> Bools:
+    """Which things show one value in this column."""
     if isinstance(axis, Range):
-        holes = np.zeros(len(axis.low)) if axis.holes is None else axis.holes.astype(float)
-        rows: Any = np.column_stack([axis.low, axis.high, holes])
-    else:
-        rows = axis.bits
-    return distinct_rows(rows)[1]
+        plain: Bools = np.asarray(axis.low == axis.high)
+        return plain if axis.holes is None else plain & ~axis.holes
+    return np.asarray(axis.sizes == 1)
+
+
+def _whole(sets: Regions, free: Bools, names: Sequence[str]) -> Bools:
+    """Which things are a whole record: one value in each of the columns, none of them an asker's own."""
+    if not set(names) <= {a.name for a in sets.axes}:
+        return np.zeros(len(sets), dtype=bool)
+    plain = np.column_stack([_plain_cells(a) for a in sets.axes]) & ~free
+    return np.asarray(plain.all(axis=1))
 
 
 def _only(sets: Regions, names: Sequence[str]) -> Regions:

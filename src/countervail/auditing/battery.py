@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,7 +14,8 @@ import numpy as np
 
 from countervail import registry
 from countervail.attack import AttackResult, OracleAttack
-from countervail.auditing.finding import Counts, Finding, SetSizes, detail_of, worst_group
+from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding, SetSizes, detail_of, worst_group
+from countervail.auditing.groups import GroupPart
 from countervail.auditing.subject import Subject
 from countervail.core.errors import CountervailError, bad_parameter
 from countervail.core.explanation import Explanations
@@ -20,11 +24,10 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 
 _TARGETS, _ASKED = 1000, 100  # people attacked at most, by reading what was released and by asking
+_PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which fewer people are attacked, but not below
 _ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
 _SMALL, _NARROW = 500, 10  # released things and columns up to which patient attacks are tried
-_GROUP = 20  # askers that a group must have to be looked at
-_MOST_GROUPS = 20
 Outcome = Literal["run", "does not apply", "failed"]
 
 
@@ -35,7 +38,7 @@ class Setting:
     subject: Subject
     table: Table
     attacks: tuple[Any, ...]
-    groups: tuple[tuple[str, Explanations], ...] = ()
+    groups: tuple[GroupPart, ...] = ()
 
     @property
     def asking(self) -> Table:
@@ -77,8 +80,9 @@ def fitting_attacks(subject: Subject, only: Sequence[str] | None = None) -> tupl
     if only is not None and (unknown := [n for n in only if n not in kinds]):
         raise bad_parameter("audit", "attacks", f"some of {', '.join(kinds)}", ", ".join(unknown))
     chosen = [kind for name, kind in kinds.items() if only is None or name in only]
+    read = min(_TARGETS, max(_LEAST, _PAIRS // max(_things(subject), 1)))
     return tuple(
-        registry.made(kind, {"n_targets": _ASKED if issubclass(kind, OracleAttack) else _TARGETS, **settings})
+        registry.made(kind, {"n_targets": _ASKED if issubclass(kind, OracleAttack) else read, **settings})
         for kind in chosen
         if _can(kind, subject)
         for settings in registry.fact(kind, "variants")
@@ -89,52 +93,17 @@ def not_asked(subject: Subject, only: Sequence[str] | None = None) -> tuple[Find
     """Attacks that ask, where only answers are there: they were not run, which no recipient who asks may pass."""
     if subject.oracle is not None or subject.is_table:
         return ()
-    why = "only answers were given, and nobody who could be asked"
     return tuple(
-        Finding(kind().label, kind.criterion, True, registry.summary(kind), why=why)
+        Finding(kind().label, kind.criterion, True, registry.summary(kind), why=ANSWERS_ALONE)
         for name, kind in registry.attacks().items()
         if issubclass(kind, OracleAttack) and not kind.reruns and (only is None or name in only)
     )
 
 
-def groups_of(subject: Subject, by: str | None) -> tuple[tuple[str, Explanations], ...]:
-    """The answers to each group of askers of at least 20 people; none where `by` is not given."""
-    if by is None:
-        return ()
-    e = subject.released
-    if not isinstance(e, Explanations):
-        return ()
-    if by not in e.factuals.columns:
-        raise bad_parameter("audit", "by", f"a column of the people who ask: {', '.join(e.factuals.columns)}", by)
-    values = e.factuals[by].astype(object).where(e.factuals[by].notna(), "missing").astype(str)
-    kinds = values[e.found].value_counts()
-    if len(kinds) > _MOST_GROUPS:
-        raise bad_parameter("audit", "by", f"a column of at most {_MOST_GROUPS} values", f"one of {len(kinds)}")
-    large = sorted(str(g) for g in kinds.index[kinds >= _GROUP])
-    return tuple((g, part_of(e, (values == g).to_numpy())) for g in large)
-
-
-def part_of(e: Explanations, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Explanations:
-    """Some of the answers."""
-    at = np.flatnonzero(rows)
-
-    def picked(values: Any) -> Any:
-        return values.iloc[at].reset_index(drop=True)
-
-    return replace(
-        e,
-        factuals=picked(e.factuals),
-        counterfactuals=picked(e.counterfactuals),
-        status=picked(e.status),
-        before=picked(e.before),
-        after=picked(e.after),
-        scores=None,
-        pureness=None if e.pureness is None else e.pureness[at],
-        own=None if e.own is None else e.own[at],
-        query=np.arange(len(at)),
-        notes=None,
-        ids=None,
-        audit=None,
+def _by_group(attack: Any, subject: Subject) -> bool:
+    """Whether an attack can be tried on a group: on answers to it, or person by person."""
+    return not isinstance(attack, OracleAttack) and (
+        not subject.is_table or bool(registry.fact(type(attack), "by_person"))
     )
 
 
@@ -147,7 +116,7 @@ def run_battery(
     plan += [
         Step(i, "group", g)
         for i, attack in enumerate(setting.attacks)
-        if not isinstance(attack, OracleAttack)
+        if _by_group(attack, setting.subject)
         for g in range(len(setting.groups))
     ]
     ended: dict[Step, Done] = {}
@@ -158,11 +127,40 @@ def run_battery(
     return tuple(f for i in range(len(setting.attacks)) if (f := _finding(setting, i, ended)) is not None)
 
 
+class TimeUp(BaseException):
+    """The time of a battery is up; no error, so that no attack takes it for one of its own."""
+
+
 def _one_by_one(setting: Setting, plan: Sequence[Step], until: float | None) -> Iterator[Done]:
     for step in plan:
         if until is not None and time.monotonic() >= until:
             return
-        yield carry_out(setting, step)
+        try:
+            with _alarm(until):
+                done = carry_out(setting, step)
+        except TimeUp:
+            return
+        yield done
+
+
+@contextmanager
+def _alarm(until: float | None) -> Iterator[None]:
+    """End what runs in here when the time is up: in the main thread, where the system has a timer for it."""
+    here = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    if until is None or not here or signal.getitimer(signal.ITIMER_REAL)[0]:
+        yield
+        return
+
+    def ring(*_: Any) -> None:
+        raise TimeUp
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(until - time.monotonic(), 1e-3))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _in_processes(setting: Setting, plan: Sequence[Step], until: float | None, jobs: int) -> Iterator[Done]:
@@ -205,7 +203,8 @@ def carry_out(setting: Setting, step: Step) -> Done:
             people, strangers = setting.some
             what = attack.planted(people, strangers)
         elif step.on == "group":
-            what = setting.groups[step.group][1]
+            part = setting.groups[step.group]
+            what, people, strangers = part.released, part.members, part.strangers
         elif isinstance(attack, OracleAttack):
             what = setting.subject.oracle
             # Whoever looks for people in answers asks as those who get one.
@@ -242,7 +241,7 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | Non
         why = f"even where everything is open it has {found.n} cases here, too few to be told from chance"
         return replace(empty, status="does not apply", why=why, planted=found, seconds=seconds)
     groups = {
-        setting.groups[s.group][0]: Counts.of(d.result)
+        setting.groups[s.group].name: Counts.of(d.result)
         for s, d in ended.items()
         if s.attack == i and s.on == "group" and d.result is not None
     }
@@ -267,9 +266,15 @@ def _some_of(table: Table) -> Table:
     return table.take(np.sort(generator(0).permutation(len(table))[:_PLANTED]))
 
 
+def _things(subject: Subject) -> int:
+    """How many answers or rows were released."""
+    released = subject.released
+    return int(released.found.sum()) if isinstance(released, Explanations) else len(released.groups)
+
+
 def _can(kind: type[Any], subject: Subject) -> bool:
     released = subject.released
-    things = int(released.found.sum()) if isinstance(released, Explanations) else len(released.regions)
+    things = _things(subject) if isinstance(released, Explanations) else len(released.regions)
     if registry.fact(kind, "for_small_tables") and (things > _SMALL or len(released.schema.features) > _NARROW):
         return False
     if not issubclass(kind, OracleAttack):

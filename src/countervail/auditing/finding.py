@@ -15,6 +15,7 @@ from countervail.core.files.json_data import is_count, is_text, need
 from countervail.core.stats import Estimate, clopper_pearson, excess_interval, excess_p_value, plain_json, plain_value
 
 Status = Literal["run", "not run", "failed", "does not apply"]
+ANSWERS_ALONE = "only answers were given, and nobody who could be asked"
 _EDGES = (1, 2, 5, 10, 20, 50, 100)  # people behind something released, from here on
 _SURE = 0.025  # the chance with which a planted leak may be found by luck
 _FEW = 5  # a count below it is not shown as it is
@@ -83,6 +84,19 @@ class SetSizes:
 
 
 @dataclass(frozen=True, slots=True)
+class WorstGroup:
+    """The group on whom an attack succeeds most, out of several that were looked at."""
+
+    group: str
+    counts: Counts
+    of: int = 1
+
+    def excess(self, level: float = 0.95) -> Estimate:
+        """Success beyond that on controls; sure for all groups together, because the worst was picked out of them."""
+        return self.counts.excess(1 - (1 - level) / max(self.of, 1))
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """An attack of the battery: what it found, and whether it found the leak that was planted for it.
 
@@ -102,7 +116,7 @@ class Finding:
     detail: Mapping[str, Estimate] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     curve: tuple[tuple[float, float], ...] = ()
-    worst: tuple[str, Counts] | None = None
+    worst: WorstGroup | None = None
     seconds: float = 0.0
 
     @property
@@ -118,8 +132,7 @@ class Finding:
         data["found_planted"] = self.found_planted
         data["worst"] = None
         if self.worst is not None:
-            group, counts = self.worst
-            data["worst"] = {"group": group, "counts": plain_json(counts), "excess": counts.excess().to_dict()}
+            data["worst"] = {**plain_json(self.worst), "excess": self.worst.excess().to_dict()}
         data["seconds"] = round(self.seconds, 1)
         return data
 
@@ -142,7 +155,9 @@ class Finding:
             {name: estimate_from(e) for name, e in data["detail"].items()},
             tuple(data["remarks"]),
             tuple((float(x), float(y)) for x, y in data["curve"]),
-            None if worst is None else (worst["group"], counts_from(worst["counts"])),
+            None
+            if worst is None
+            else WorstGroup(worst["group"], counts_from(worst["counts"]), int(worst.get("of", 1))),
             float(data["seconds"]),
         )
 
@@ -162,11 +177,10 @@ def estimate_from(data: Mapping[str, Any]) -> Estimate:
     return Estimate(value, low, high, int(data["n"]), float(data["level"]))
 
 
-def worst_group(groups: Mapping[str, Counts]) -> tuple[str, Counts] | None:
+def worst_group(groups: Mapping[str, Counts]) -> WorstGroup | None:
     """The group with the largest excess that is shown: by the lower end of the interval, then by the value."""
-    if not groups:
-        return None
-    return max(groups.items(), key=lambda item: (item[1].excess().low, item[1].excess().value))
+    each = [WorstGroup(name, counts, len(groups)) for name, counts in groups.items()]
+    return max(each, key=lambda g: ((e := g.excess()).low, e.value), default=None)
 
 
 def detail_of(result: AttackResult) -> dict[str, Estimate]:

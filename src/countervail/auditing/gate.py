@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from countervail.auditing.finding import Finding
 from countervail.auditing.result import Audit
+from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
 
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -105,9 +106,9 @@ def junit(gates: Sequence[GateResult]) -> str:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     lines.append(f'<testsuite name="countervail audit" tests="{len(gates)}" failures="{failed}" errors="0">')
     for g in gates:
-        lines.append(f'  <testcase classname="countervail.audit" name={quoteattr(g.name)}>')
+        lines.append(f'  <testcase classname="countervail.audit" name={quoteattr(visible(g.name))}>')
         if not g.passed:
-            lines.append(f"    <failure message={quoteattr(g.why)}/>")
+            lines.append(f"    <failure message={quoteattr(visible(g.why))}/>")
         lines.append("  </testcase>")
     return "\n".join([*lines, "</testsuite>", ""])
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 from countervail.auditing.appetite import Appetite
 from countervail.auditing.claims import Claim
 from countervail.auditing.finding import Finding
-from countervail.auditing.verdict import WORDS, Ruling, Word, decide, overall
+from countervail.auditing.verdict import WORDS, Ruling, Word, decide, open_steps, overall
 from countervail.auditing.written import texts
 from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.files.frames import write_text
@@ -28,7 +28,8 @@ _WRITER = "Audit.to_json()"
 class Audit:
     """What an audit found. `verdict` is its one word; `to_html`, `to_pdf` and `to_json` write the dossier.
 
-    `asked` says what was audited and against whom, `leaves` what leaves, `promise` what is claimed of it.
+    `asked` says what was audited and against whom, `leaves` what leaves, `promise` what is claimed of it. `beside`
+    holds what was measured and decides nothing: how groups fare, and what one person's record changes.
     """
 
     asked: Mapping[str, Any]
@@ -40,6 +41,7 @@ class Audit:
     decisions: tuple[Ruling, ...]
     caveats: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def settle(
@@ -67,7 +69,8 @@ class Audit:
     @property
     def steps(self) -> tuple[str, ...]:
         """What to do next."""
-        return texts.NEXT_STEPS[self.verdict]
+        open_ = open_steps(self.findings, self.appetite) if self.verdict == "not shown" else ()
+        return (*open_, *texts.NEXT_STEPS[self.verdict])
 
     def __getitem__(self, attack: str) -> Finding:
         for finding in self.findings:
@@ -95,6 +98,7 @@ class Audit:
             "decisions": [d.to_dict() for d in self.decisions],
             "claims": [c.to_dict() for c in self.claims],
             "findings": [f.to_dict() for f in self.findings],
+            "beside": plain_value(self.beside),
             "caveats": list(self.caveats),
             "methods": list(texts.METHODS),
             "limits": list(texts.LIMITS),
@@ -150,6 +154,7 @@ class Audit:
                 decided,
                 tuple(data["caveats"]),
                 dict(data["provenance"]),
+                dict(data.get("beside", {})),
             )
 
     @classmethod

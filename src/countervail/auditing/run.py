@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from countervail.auditing.appetite import Appetite
-from countervail.auditing.battery import Setting, fitting_attacks, groups_of, not_asked, run_battery
+from countervail.auditing.battery import Setting, fitting_attacks, not_asked, run_battery
+from countervail.auditing.beside import by_group, influence
 from countervail.auditing.claims import claims_of, measured
+from countervail.auditing.groups import groups_of
 from countervail.auditing.result import Audit
 from countervail.auditing.subject import Subject, check_controls, read_subject
 from countervail.core.errors import bad_parameter
@@ -57,9 +59,11 @@ def audit(
         Which recipient may be exposed to how much; by default the shipped example (`Appetite.example()`).
     budget : str or float, optional
         Time for all of it, such as "5 min" or seconds. What is not done by then is said, and never counts as passed.
-        With `jobs=1` an attack that runs is not interrupted.
+        An attack that runs is interrupted; with `jobs=1` only in the main thread of a system with timers, and between
+        two steps of compiled code.
     by : str, optional
-        A column of the people who ask: the group of at least 20 in which an attack succeeds most is shown.
+        A column of the people who ask, or of the people in a published table: the group of at least 20 in which an
+        attack succeeds most is shown, and rejects where it is shown to be exposed more than is accepted.
     attacks : list of str, optional
         Only these; by default all that apply.
     answers : int
@@ -89,13 +93,18 @@ def audit(
         raise bad_parameter("audit", "answers", "a whole number of at least 1", answers)
     check_controls(table, control)
     subject = read_subject(what, table, control, answers=answers)
-    setting = Setting(subject, table, fitting_attacks(subject, attacks), groups_of(subject, by))
+    setting = Setting(subject, table, fitting_attacks(subject, attacks), groups_of(subject, table, by))
     workers = _workers(jobs, setting)
     until = None if limit is None else start + limit
     findings = run_battery(setting, until=until, jobs=workers, progress=progress) + not_asked(subject, attacks)
     claims = claims_of(subject.guarantee, subject.maker)
+    beside: dict[str, Any] = {}
+    if by is not None and isinstance(subject.released, Explanations):
+        beside["groups"] = by_group(subject.released, by)
     if until is None or time.monotonic() < until:
         claims = [measured(c, subject.name, _DRAWS) for c in claims]
+        if (found := influence(subject, table)) is not None:
+            beside["influence"] = found
     return Audit.settle(
         _asked(subject, table, by),
         _leaves(subject.released, table.schema),
@@ -104,6 +113,7 @@ def audit(
         findings=findings,
         claims=tuple(claims),
         caveats=tuple(dict.fromkeys(subject.caveats)),
+        beside=beside,
         provenance=_provenance(subject, table, wanted, limit, time.monotonic() - start),
     )
 

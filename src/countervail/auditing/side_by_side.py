@@ -83,12 +83,13 @@ class SideBySide:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page; written to a file where one is named."""
-        text = render_page(self._page())
+        text = render_page(self.page())
         if path is not None:
             write_text(text, path)
         return text
 
-    def _page(self) -> Page:
+    def page(self) -> Page:
+        """All of it, ready to be rendered."""
         points = [
             (c.name, e.value, e.low, e.high, c.changes.value)
             for c in self.contenders

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from countervail.auditing.appetite import Appetite, Recipient
 from countervail.auditing.claims import Claim
-from countervail.auditing.finding import Counts, Finding
-from countervail.core.stats import holm, plain_json
+from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding
+from countervail.core.stats import Estimate, holm, plain_json
 
 Word = Literal["reject", "not shown", "release", "void"]
 WORDS: dict[Word, str] = {
@@ -41,6 +41,7 @@ class _Tested:
 
     above: float
     below: float
+    group: float = 1.0  # of the worst-off group, picked out of several: above
 
 
 def decide(findings: Sequence[Finding], claims: Sequence[Claim], appetite: Appetite) -> tuple[Ruling, ...]:
@@ -68,6 +69,30 @@ def overall(decisions: Sequence[Ruling], findings: Sequence[Finding]) -> Word:
     return "release" if words and all(w == "release" for w in words) else "not shown"
 
 
+def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ...]:
+    """What would settle what is open: somebody to ask, more people, more time."""
+    tested, alpha = _tests(findings, appetite), 1 - appetite.confidence
+    left = [f for f in findings if f.status == "not run" and any(r.asks or not f.asks for r in appetite.recipients)]
+    asking = [f.attack for f in left if f.why == ANSWERS_ALONE]
+    waiting = [f.attack for f in left if f.why != ANSWERS_ALONE]
+    few = [(people_needed(t, alpha, len(tested)), f.counts.n) for f in findings for (a, t) in tested if a == f.attack]
+    few = [(least, n) for least, n in few if n < least]
+    said = []
+    if asking:
+        said.append(
+            f"Audit the fitted explainer, or the file that it was saved to, in the place of its answers: "
+            f"{', '.join(asking)} can only be tried by asking it."
+        )
+    if few:
+        said.append(
+            f"Ask about more people and hold out more: some attacks had {min(n for _, n in few)} cases, and nothing "
+            f"can be shown below {max(least for least, _ in few)}."
+        )
+    if waiting:
+        said.append(f"Let the audit run longer: the time was up for {', '.join(waiting)}.")
+    return tuple(said)
+
+
 def people_needed(threshold: float, alpha: float, tests: int) -> int:
     """How many members, with as many controls, it takes to show that nothing lies above a threshold."""
     if threshold <= 0:
@@ -81,13 +106,19 @@ def people_needed(threshold: float, alpha: float, tests: int) -> int:
 def _tests(findings: Sequence[Finding], appetite: Appetite) -> dict[tuple[str, float], _Tested]:
     """Each attack that was run, held against each threshold once."""
     wanted = {
-        (f.attack, t): f.counts
+        (f.attack, t): f
         for r in appetite.recipients
         for f in findings
         if f.status == "run" and (r.asks or not f.asks) and (t := r.thresholds.get(f.criterion)) is not None
     }
-    sides = [holm([c.p_value(t, side) for (_, t), c in wanted.items()]) for side in ("above", "below")]
-    return {key: _Tested(a, b) for key, a, b in zip(wanted, *sides)}
+    worst = {key: f.worst for key, f in wanted.items() if f.worst is not None}
+    above = holm(
+        [f.counts.p_value(t, "above") for (_, t), f in wanted.items()]
+        + [min(1.0, g.of * g.counts.p_value(t, "above")) for (_, t), g in worst.items()]
+    )
+    below = holm([f.counts.p_value(t, "below") for (_, t), f in wanted.items()])
+    groups = dict(zip(worst, above[len(wanted) :]))
+    return {key: _Tested(a, b, groups.get(key, 1.0)) for key, a, b in zip(wanted, above, below)}
 
 
 def _by_attacks(
@@ -103,20 +134,30 @@ def _by_attacks(
 
     run = [f for f in there if f.status == "run" and f.found_planted]
     rejected = [f for f in run if tested[f.attack, threshold].above < alpha]
-    if rejected:
-        return made("reject", [f"{f.attack}: {_figure(f)} is shown to be above {threshold:g}" for f in rejected])
+    exposed = [f for f in run if f.worst is not None and tested[f.attack, threshold].group < alpha]
+    if rejected or exposed:
+        said = [f"{f.attack}: {_figure(f.counts.excess())} is shown to be above {threshold:g}" for f in rejected]
+        said += [
+            f"{f.attack}, in the group '{g.group}': {_figure(g.excess())} is shown to be above {threshold:g}"
+            for f in exposed
+            if (g := f.worst) is not None
+        ]
+        return made("reject", said)
     open_ones = [f"{f.attack} was not run: {f.why}" for f in there if f.status in ("not run", "failed")]
     open_ones += [
         f"{f.attack} did not find the leak planted for it" for f in there if f.status == "run" and f not in run
     ]
     unsure = [f for f in run if tested[f.attack, threshold].below >= alpha]
     open_ones += [
-        f"{f.attack}: {_figure(f)} may be above {threshold:g}{_needed(f, threshold, alpha, len(tested))}"
+        f"{f.attack}: {_figure(f.counts.excess())} may be above {threshold:g}"
+        + _needed(f, threshold, alpha, len(tested))
         for f in unsure
     ]
     if open_ones or not run:
         return made("not shown", open_ones or ["no attack of this kind applies"])
-    return made("release", [f"{f.attack}: {_figure(f)} is shown to be below {threshold:g}" for f in run])
+    return made(
+        "release", [f"{f.attack}: {_figure(f.counts.excess())} is shown to be below {threshold:g}" for f in run]
+    )
 
 
 def _needed(f: Finding, threshold: float, alpha: float, tests: int) -> str:
@@ -160,6 +201,5 @@ def _by_claims(recipient: Recipient, threshold: float, claims: Sequence[Claim]) 
     return Ruling(recipient.name, "epsilon", threshold, word, tuple(c.said for c in refuted or large or claims))
 
 
-def _figure(f: Finding) -> str:
-    e = f.counts.excess()
+def _figure(e: Estimate) -> str:
     return f"excess {e.value:.3f} [{e.low:.3f}, {e.high:.3f}]"

@@ -29,10 +29,12 @@ from countervail.attack.differential.general import (
 from countervail.attack.differential.kinds import kinds_of_people
 from countervail.attack.differential.naive_bayes import IdentityCounts, both_predictions, closed_form, identity
 from countervail.attack.differential.result import DifferentialResult as DifferentialResult
+from countervail.attack.differential.secret_groups import group_numbers
 from countervail.core.arrays import Ints
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files.release_file import read_release
+from countervail.core.hierarchy import Hierarchy
 from countervail.core.protocols import LeaveOneOut, LeavesOneOut, Progress
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
@@ -59,9 +61,13 @@ class DifferentialInferenceTest(BaseEstimator):
         For the encodings by quantiles.
     distance : {"emd", "max_divergence", "kl"}
     ground : {"equal", "ordered"}, Hierarchy or matrix
-        How far apart two sensitive values are, for "emd".
+        How far apart two sensitive values are, for "emd"; in a hierarchy by the length of the path between them, groups
+        that are values themselves included.
     scale : {"half", "quarter"}
         Of "emd" with equal ground: half the L1 distance, or the quarter that the paper prints.
+    groups : int, optional
+        For a sensitive column of numbers: they are put into so many groups of about equally many people, in order,
+        before anything else; use `ground="ordered"` with it. By default every number is a class of its own.
     n_records : int, optional
         How many people are tested, drawn at random; default: everybody.
     repeats : int, optional
@@ -106,6 +112,7 @@ class DifferentialInferenceTest(BaseEstimator):
         distance: Literal["emd", "max_divergence", "kl"] = "emd",
         ground: Any = "equal",
         scale: Literal["half", "quarter"] = "half",
+        groups: int | None = None,
         n_records: int | None = None,
         repeats: int | None = None,
         path: Literal["auto", "fast", "general"] = "auto",
@@ -121,12 +128,21 @@ class DifferentialInferenceTest(BaseEstimator):
         self.distance = distance
         self.ground = ground
         self.scale = scale
+        self.groups = groups
         self.n_records = n_records
         self.repeats = repeats
         self.path = path
         self.beside = beside
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    def _said_distance(self) -> str:
+        """What stands in results: which distance, and over which ground."""
+        if self.distance != "emd":
+            return self.distance
+        if isinstance(self.ground, str):
+            return f"emd, {self.scale}" if self.ground == "equal" else f"emd, {self.ground} values"
+        return f"emd, {'path lengths in a hierarchy' if isinstance(self.ground, Hierarchy) else 'a given ground'}"
 
     def run(
         self,
@@ -154,6 +170,8 @@ class DifferentialInferenceTest(BaseEstimator):
         self, table: Table, whole: str | Path, without: Mapping[int, str | Path], sensitive: str | None = None
     ) -> DifferentialResult:
         """Test with published files alone: that of everybody, and for some rows of the table that without the row."""
+        if self.groups is not None:
+            raise bad_parameter(OWNER, "groups", "None for files: put the numbers into groups before", self.groups)
         setting = _Setting.of(self, table, sensitive)
         if not without or any(not 0 <= int(i) < len(table) for i in without):
             must = "a mapping of row positions of the table to files"
@@ -257,7 +275,7 @@ class DifferentialInferenceTest(BaseEstimator):
         return DifferentialResult(
             label,
             type(setting.learner).__name__,
-            f"{self.distance}, {self.scale}" if self.distance == "emd" else self.distance,
+            self._said_distance(),
             path,
             len(setting.table),
             d_pp,
@@ -319,6 +337,8 @@ class _Setting:
         if table.schema[sensitive].role in ("identifier", "quasi"):
             must = "a column that is neither identifier nor quasi-identifier"
             raise bad_parameter(OWNER, "sensitive", must, sensitive)
+        if test.groups is not None:
+            table = group_numbers(table, sensitive, test.groups, OWNER)
         if table.frame[sensitive].nunique(dropna=False) < 2:
             raise bad_parameter(OWNER, "sensitive", "a column with at least two values", sensitive)
         before = parse_encoding(test.encoding, OWNER)[0] == "quantiles-before"

@@ -34,7 +34,8 @@ class Gaps:
     high: Block | None = None
     holes: Bools | None = None
     code: Ints | None = None
-    member: Bools | None = None
+    member: Bools | None = None  # value x thing, and a last row for values that nothing holds
+    size: Block | None = None  # how many values a thing holds
     free: Bools | None = None
 
     def encode(self, values: pd.Series) -> Any:
@@ -54,9 +55,8 @@ class Gaps:
         elif self.code is not None:
             gaps = (people[:, None] != self.code[None, :]).astype(np.float32)
         else:
-            assert self.member is not None
-            inside = np.append(self.member, np.zeros((len(self.member), 1), dtype=bool), axis=1)[:, people].T
-            gaps = (1 - inside / np.maximum(self.member.sum(axis=1), 1)[None, :]).astype(np.float32)
+            assert self.member is not None and self.size is not None
+            gaps = 1 - self.member[people] / self.size[None, :]
         if self.free is not None:
             gaps[:, self.free] = self.typical
         return gaps
@@ -65,7 +65,10 @@ class Gaps:
         x = people[:, None]
         wide = high > low
         gaps: Block = np.abs(x - low[None, :])
-        if wide.any():
+        if wide.all():
+            inside = ((x - low) ** 2 + (high - x) ** 2) / (2 * (high - low))
+            gaps = np.where((x >= low) & (x <= high), inside, np.abs(x - (low + high) / 2))
+        elif wide.any():
             a, b = low[wide][None, :], high[wide][None, :]
             inside = ((x - a) ** 2 + (b - x) ** 2) / (2 * (b - a))  # the mean distance to all values of the range
             middle = np.abs(x - (a + b) / 2)
@@ -140,15 +143,18 @@ def _gaps(axis: Axis, column: Column, reference: pd.Series, free: Bools | None) 
         low, high = ((v / scale).astype(np.float32) for v in (axis.low, axis.high))
         typical = float(spread.mean()) if len(held) else 1.0
         return Gaps(axis.name, scale, typical, low=low, high=high, holes=axis.holes, free=free)
-    member = axis.member
     shares = reference.value_counts(normalize=True, dropna=False).to_numpy()
     alike = float((shares**2).sum()) if len(shares) else 0.0
     if column.type == "ordinal" and column.levels is not None:
-        return _ranks(axis.name, [canonical_value(v) for v in axis.known], member, column.levels, reference, free)
+        known = [canonical_value(v) for v in axis.known]
+        return _ranks(axis.name, known, axis.member, column.levels, reference, free)
     position = {canonical_value(v): i for i, v in enumerate(axis.known)}
-    plain = bool((member.sum(axis=1) == 1).all()) and member.size > 0
-    code = member.argmax(axis=1).astype(np.int64) if plain else None
-    return Gaps(axis.name, 1.0, 1 - alike, position, code=code, member=None if plain else member, free=free)
+    sizes = axis.sizes
+    if len(sizes) and (sizes == 1).all():
+        return Gaps(axis.name, 1.0, 1 - alike, position, code=axis.first, free=free)
+    held = np.append(axis.member.T, np.zeros((1, len(sizes)), dtype=bool), axis=0)
+    size = np.maximum(sizes, 1).astype(np.float32)
+    return Gaps(axis.name, 1.0, 1 - alike, position, member=held, size=size, free=free)
 
 
 def _ranks(

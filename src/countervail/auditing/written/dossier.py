@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from countervail.auditing.appetite import CRITERIA
-from countervail.auditing.finding import Finding
+from countervail.auditing.finding import Finding, estimate_from
 from countervail.auditing.result import Audit
 from countervail.auditing.written import texts
 from countervail.auditing.written.pictures import excess_picture, roc_picture, sizes_picture
@@ -94,6 +94,8 @@ def parts_of(audit: Audit) -> list[Part]:
     parts += _sizes(run)
     parts += _curves(run)
     parts += _worst(run, audit)
+    parts += _groups(audit)
+    parts += _influence(audit)
     if audit.claims:
         parts.append(Part("Claimed and audited epsilon", [c.said + "." for c in audit.claims]))
     if audit.caveats:
@@ -120,7 +122,7 @@ def _row(f: Finding) -> Sequence[str]:
 
 def _decisions(audit: Audit) -> Part:
     rows = [
-        (d.recipient, d.criterion, "" if d.threshold is None else f"{d.threshold:g}", d.word, "; ".join(d.reasons))
+        (d.recipient, d.criterion, d.word, "" if d.threshold is None else f"{d.threshold:g}", "; ".join(d.reasons))
         for d in audit.decisions
     ]
     who = [
@@ -132,7 +134,7 @@ def _decisions(audit: Audit) -> Part:
         "Verdict per recipient and criterion",
         [sure],
         who,
-        ("recipient", "criterion", "threshold", "verdict", "why"),
+        ("recipient", "criterion", "verdict", "threshold", "why"),
         rows,
     )
 
@@ -190,10 +192,43 @@ def _worst(run: Sequence[Finding], audit: Audit) -> list[Part]:
     if not groups:
         return []
     rows = [
-        (f.attack, f.worst[0], str(f.worst[1].n), share(f.worst[1].excess())) for f in groups if f.worst is not None
+        (f.attack, f.worst.group, str(f.worst.counts.n), share(f.worst.excess())) for f in groups if f.worst is not None
     ]
-    said = f"Groups by '{audit.asked['by']}' of at least 20 people who ask; the one in which each attack succeeds most."
+    said = (
+        f"Groups by '{audit.asked['by']}' of at least 20 people; the one in which each attack succeeds most, with an "
+        f"interval that is sure for all groups together."
+    )
     return [Part("The worst-off group", [said], header=("attack", "group", "cases", "excess"), rows=rows)]
+
+
+def _groups(audit: Audit) -> list[Part]:
+    groups = audit.beside.get("groups")
+    if not groups:
+        return []
+    said = f"Groups by '{audit.asked['by']}' of at least 20 people who ask. The intervals are sure for all together."
+    rows = [
+        (g, str(f["asked"]), share(estimate_from(f["answered"])), number(estimate_from(f["changes"])))
+        for g, f in groups.items()
+    ]
+    header = ("group", "asked", "got an answer", "changes asked for")
+    return [Part("How groups fare", [said], header=header, rows=rows)]
+
+
+def _influence(audit: Audit) -> list[Part]:
+    found = audit.beside.get("influence")
+    if not found:
+        return []
+    said = (
+        f"Differential inference test: a learner predicts '{found['column']}' from the release made with and without "
+        f"one person's record. A small distance is no guarantee; nothing is decided on it."
+    )
+    if "why" in found:
+        return [Part("What one person's record changes", [said, f"It could not be run: {found['why']}"])]
+    rows = [("mean distance", number(estimate_from(found["mean"])))]
+    rows += [(f"people above {at}", share(estimate_from(e))) for at, e in found["above"].items()]
+    rows.append(("predictions that change", share(estimate_from(found["changed_predictions"]))))
+    header = (f"{found['learner']}, {found['tested']:,} people", "")
+    return [Part("What one person's record changes", [said], header=header, rows=rows)]
 
 
 def _standing(audit: Audit) -> list[Part]:
@@ -230,3 +265,10 @@ def share(e: Estimate) -> str:
         return "none"
     low = "-" if e.low == float("-inf") else f"{e.low:z.1%}"
     return f"{e.value:z.1%} [{low}, {e.high:z.1%}] (n={e.n:,})"
+
+
+def number(e: Estimate) -> str:
+    """A mean with its interval."""
+    if e.n == 0 or e.value != e.value:
+        return "none"
+    return f"{e.value:.3g} [{e.low:.3g}, {e.high:.3g}] (n={e.n:,})"

@@ -23,7 +23,9 @@ LIMITS = (
     "A model learns from people too. Where answers depend on a model that was trained on them, what the "
     "model gives away is part of what was measured, and not part of a promise that is given for a public "
     "model.",
-    "Figures are rounded, and no cell of a person stands in this dossier.",
+    "No cell of a person stands in this dossier. Its counts are exact, and two dossiers whose tables differ by one "
+    "person differ by what the attacks achieve on that person: beside the release, that tells values of theirs. "
+    "Whoever may not see the table must not get both.",
 )
 TRIGGERS = (
     "the table, the schema or the roles of columns change",
@@ -49,10 +51,7 @@ NEXT_STEPS = {
         "are; or use a protector whose promise covers the recipient.",
         "`countervail compare` shows several protections side by side on these data.",
     ),
-    "not shown": (
-        "Decide with the reasons below: more people asked or held out, more time, or a stronger "
-        "protection would settle what is open.",
-    ),
+    "not shown": ("Or decide with the reasons below: what is open is no evidence against it, and none for it.",),
     "release": (
         "It may leave to the recipients named, until the date of expiry or the first trigger.",
         "Keep this dossier with the release.",

@@ -1,0 +1,86 @@
+"""What other tools answered, audited at the shipped appetite."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countervail as cv
+from countervail.attack.shared.planted import explained, open_release
+
+FOLDER = Path(__file__).resolve().parents[1] / "golden" / "foreign"
+QUICK = ["singling-out"]
+
+
+def words(made):
+    return {d.criterion: d.word for d in made.decisions}
+
+
+@pytest.fixture(scope="module")
+def tree():
+    """What DiCE's search tree answered to people of German credit, as DiCE wrote it."""
+    everybody = cv.load("german_credit")
+    members, others = everybody.take(range(600)), everybody.take(range(600, len(everybody)))
+    output = json.loads((FOLDER / "dice_tree.json").read_text(encoding="utf-8"))["outputs"]["kdtree"]
+    return members, others, output
+
+
+def test_dices_search_tree_is_rejected_by_singling_out(tree, tmp_path):
+    members, others, output = tree
+    (tmp_path / "dice.json").write_text(output, encoding="utf-8")
+    made = cv.audit(tmp_path / "dice.json", members, control=others, attacks=QUICK, jobs=1, budget=None)
+    assert made.verdict == "reject" and words(made)["singling out"] == "reject"
+    # Where unchanged cells are taken for the asker's, less is somebody else's: the fewest people still decide.
+    spared = cv.read_explanations(output, members, labels=["bad", "good"], own="unchanged")
+    assert (
+        words(cv.audit(spared, members, control=others, attacks=QUICK, jobs=1, budget=None))["maximum risk"] == "reject"
+    )
+
+
+def test_whole_records_are_found_where_quasi_identifiers_alone_single_nobody_out():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["f", "m"], 400),
+            **{f"x{j}": rng.integers(0, 30, 400) for j in range(4)},
+            "ok": rng.choice(["no", "yes"], 400),
+        }
+    )
+    table = cv.Table.from_frame(frame, target="ok", quasi_identifiers=["sex"], favourable=["yes"])
+    members, others = table.split(test_size=0.5, random_state=0)
+    rows = explained(members.features, members.features, members)
+    made = cv.audit(rows, members, control=others, attacks=["singling-out"], jobs=1, budget=None)
+    found = {f.attack: f for f in made.findings}
+    assert found["singling-out (multivariate)"].counts.hits == 0
+    assert found["singling-out (whole records)"].counts.excess().low > 0.9
+    assert found["singling-out (whole records)"].sets is None
+    assert words(made)["singling out"] == "reject" and words(made)["maximum risk"] != "reject"
+
+
+def test_an_answer_that_is_blurred_or_holds_own_values_is_no_whole_record(halves):
+    members, others = halves
+    attack = cv.attack.SinglingOut("whole")
+    blurred = members.features.assign(age=[pd.Interval(20, 80, closed="both")] * len(members))
+    assert attack.run(explained(members.features, blurred, members), members, others).members.value == 0
+    mixed = explained(others.features.iloc[: len(members)], members.features.iloc[: len(others)], members)
+    own = np.zeros(mixed.counterfactuals.shape, dtype=bool)
+    own[:, 0] = True
+    assert attack.run(replace(mixed, own=own), members, others).members.value == 0
+    assert attack.run(mixed, members, others).members.value > 0.5
+
+
+def test_columns_shuffled_each_by_itself_hold_nobodys_record_but_single_values():
+    table = cv.load("german_credit")
+    members, others = table.split(test_size=0.5, random_state=0)
+    rng = np.random.default_rng(0)
+    order = {n: rng.permutation(members.frame[n].to_numpy()) for n in members.schema.features}
+    shuffled = cv.Table(members.frame.assign(**order), members.schema)
+    rates = {
+        kind: cv.attack.SinglingOut(kind, columns="features").run(open_release(shuffled), members, others).excess
+        for kind in ("multivariate", "whole", "univariate")
+    }
+    assert rates["multivariate"].high < 0.09 and rates["whole"].high < 0.09
+    assert rates["univariate"].low > 0.09  # the only one who asked for this amount is still the only one
