@@ -46,7 +46,11 @@ if TYPE_CHECKING:
     from countervail.core.table import Table as Table
     from countervail.core.words.phrases import Phrases as Phrases
     from countervail.data.load import load as load
+    from countervail.explain import FACE as FACE
     from countervail.explain import NICE as NICE
+    from countervail.explain import SEDC as SEDC
+    from countervail.explain import CaseBased as CaseBased
+    from countervail.explain import NearestCounterfactual as NearestCounterfactual
     from countervail.explain.foreign import read_explanations as read_explanations
     from countervail.ledger import Ledger as Ledger
     from countervail.protect import CFK as CFK
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from countervail.protect import PrivateHistograms as PrivateHistograms
     from countervail.protect import PrivateNeighbours as PrivateNeighbours
     from countervail.protect import PrivateSynthetic as PrivateSynthetic
+    from countervail.protect import explain_scan as explain_scan
     from countervail.protect import load_protector as load_protector
     from countervail.protect import published as published
     from countervail.protect import train_private_logistic as train_private_logistic
@@ -85,6 +90,7 @@ _LATER = {
     "Ledger": "countervail.ledger",
     "MLEM2": "countervail.rules",
     "attack": "countervail.attack",
+    "explain_scan": "countervail.protect",
     "load_protector": "countervail.protect",
     "measure": "countervail.measure",
     "model": "countervail.model",
@@ -99,13 +105,16 @@ _REGISTERED = ("countervail.explain", "countervail.protect")
 
 __all__ = [
     "CFK",
+    "FACE",
     "LERS",
     "MLEM2",
     "NICE",
+    "SEDC",
     "AllOf",
     "Appetite",
     "Audit",
     "BudgetError",
+    "CaseBased",
     "Column",
     "CountervailError",
     "DPTable",
@@ -126,6 +135,7 @@ __all__ = [
     "ModelFileError",
     "ModelWarning",
     "Mondrian",
+    "NearestCounterfactual",
     "NoGuarantee",
     "NoisyCounterfactual",
     "ParameterError",
@@ -147,6 +157,7 @@ __all__ = [
     "audit",
     "compare",
     "data",
+    "explain_scan",
     "load",
     "load_protector",
     "measure",

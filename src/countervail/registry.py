@@ -31,6 +31,7 @@ FACTS: dict[str, Any] = {
     "rows_are": "rows",  # tables: what a released row is called
     "extra": None,  # the optional dependency without which it does not run
     "pays_above": 0.0,  # the epsilon of an answer up to which it carries nothing of the records: recommended to nobody
+    "by_person": False,  # attacks: the outcome of one person does not depend on who else is attacked
     "for_small_tables": False,  # attacks: too patient for tables of many rows or columns
     "variants": ({},),  # settings that promise something else, for the tables of the docs
 }

@@ -25,12 +25,13 @@ from countervail.cli.hierarchy import hierarchy
 from countervail.cli.ledger import ledger
 from countervail.cli.proof import proof
 from countervail.cli.recommend import recommend
+from countervail.cli.reproduce import reproduce
 from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
 from countervail.cli.shared.common import forget_notes, remark, say
 from countervail.cli.shared.methods import PlainCommand, explaining, releasing, testable, with_methods
-from countervail.cli.shared.reading import with_reading
+from countervail.cli.shared.reading import told_warnings, with_reading
 from countervail.cli.shared.words import in_flags
 from countervail.cli.warm import warm
 from countervail.core import compiling
@@ -72,7 +73,7 @@ def _start(
 
 
 _READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, attack, audit, compare)
-for command in (demo, *_READING, verify, proof, warm):
+for command in (demo, *_READING, verify, proof, reproduce, warm):
     app.command(cls=_METHODS.get(command, PlainCommand))(with_reading(command) if command in _READING else command)
 app.add_typer(ledger)
 
@@ -82,7 +83,8 @@ def main() -> None:
     if "--json" not in sys.argv[1:] and "warm" not in sys.argv[1:2]:
         compiling.when_compiling(lambda: remark(_COMPILING))
     try:
-        app()
+        with told_warnings():
+            app()
     except CountervailError as error:
         remark(visible(f"countervail: {in_flags(str(error))}"))
         sys.exit(2)

@@ -15,6 +15,17 @@ import pandas as pd
 import typer
 
 from countervail import registry
+from countervail.cli.shared.at_scale import (
+    Engine,
+    Master,
+    Memory,
+    Threads,
+    anonymize_scan,
+    check_engine,
+    groups_of,
+    open_scan,
+    tell_written,
+)
 from countervail.cli.shared.common import (
     AsJson,
     Data,
@@ -48,6 +59,7 @@ from countervail.core.files.schema_file import read_schema
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
+from countervail.engine.files.folder import check_new
 
 if TYPE_CHECKING:
     from countervail.report.anonymized_page import AnonymizedSummary
@@ -159,6 +171,10 @@ def anonymize(
     report: Annotated[Path | None, typer.Option(help="Write a page with pictures here (.html).")] = None,
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
+    engine: Engine = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Anonymise a table: quasi-identifiers become ranges, sets or centres, identifiers are dropped, rows are shuffled.
@@ -172,8 +188,13 @@ def anonymize(
     The same table again: `countervail anonymize april.csv --schema people.toml --previous people.roster -o april.csv`
 
     Which k? `countervail anonymize people.csv --schema people.toml --sweep k=2,5,10,20 --report which-k.html`
+
+    Larger than memory: `countervail anonymize big.parquet --schema people.toml --engine duckdb -o public/`
     """
-    check_ending(output, ENDINGS, data, schema, ledger, previous)
+    row_by_row = {"report": report, "ledger": ledger, "previous": previous, "sweep": sweep, "bom": bom}
+    check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
+    if engine is None:
+        check_ending(output, ENDINGS, data, schema, ledger, previous)
     check_ending(report, (".html",), data, schema, ledger, previous)
     check_not_read(previous, data, schema, ledger)
     given: dict[str, Any] = {
@@ -210,6 +231,19 @@ def anonymize(
         groups = grouped(table, hierarchies, None if labels is None else labels.value)
         return groups.table, make(kind, {**given, **groups.settings})
 
+    if engine is not None and output is not None:
+        check_new(output, "anonymize")
+        if not hasattr(kind, "write"):
+            raise ParameterError(f"--engine does not take --method {method}: it works row by row.")
+        with progress("Anonymising", quiet=as_json) as tick:
+            tick(0, 4)
+            scan = open_scan(data, schema, engine, memory, threads, person, master)
+            settings = groups_of(scan, hierarchies, None if labels is None else labels.value)
+            protector = make(kind, {**given, **settings})
+            written = anonymize_scan(scan, protector, output, keep or [], tick)
+            scan.close()
+        tell_written(written, protector.guarantee(), output, as_json)
+        return
     if output is None:
         table, protector = ready(_told_apart(read_table(data, schema), person))
         compare_k(table, protector, sweep or "", cells.value, report, as_json)

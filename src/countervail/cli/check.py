@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from countervail.cli.anonymize import Closeness, Diversity
+from countervail.cli.shared.at_scale import Engine, Master, Memory, Threads, as_source, check_engine
 from countervail.cli.shared.common import (
     AsJson,
     PageFile,
@@ -68,6 +69,10 @@ def check(
         bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
     ] = False,
     output: PageFile = None,
+    engine: Engine = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
@@ -83,6 +88,8 @@ def check(
     Answers of other tools: their JSON (DiCE, Alibi), or a table of counterfactuals; `--asked` where the file lacks
     the rows that were explained.
     """
+    row_by_row = {"output": output, "against": against, "asked": asked, "query": query, "person": person}
+    check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
     check_ending(output, (".html",), release, schema, against)
     if against is not None or release.suffix == ".json":
         if output is not None:
@@ -91,6 +98,10 @@ def check(
             raise ParameterError("--l and --t are for tables: in explanations only people are counted (--k).")
         _check_answers(release, against, schema, k, as_json, ForeignFile(asked, query, one_hot))
     known = read_schema(schema)
+    if engine is not None:
+        promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
+        how = {"engine": engine, "memory": memory or "2 GB", "threads": threads, "master": master}
+        _check_scan(release, known, promises, how, as_json, rows_are_people)
     with noted_warnings():
         published = PublishedFile.read(release, known, how_to_read())
     if set(_ANSWERS) <= set(published.undeclared):
@@ -107,7 +118,7 @@ def check(
     if output is not None:
         from countervail.report.counted_page import check_page
 
-        page = check_page(verdicts, len(published.frame), holds, counted_file(release, known))
+        page = check_page(verdicts, len(published.frame), holds, counted_file(release, known, published=holds))
         write_text(page_text(page), output)
         remark(f"Report: {output.resolve()}")
     if as_json:
@@ -123,7 +134,35 @@ def check(
             }
         )
     else:
-        _tell(published, verdicts, holds)
+        _tell(len(published.frame), verdicts, holds)
+    raise typer.Exit(0 if holds else 1)
+
+
+def _check_scan(
+    release: Path,
+    schema: Schema,
+    promises: list[Guarantee],
+    how: dict[str, Any],
+    as_json: bool,
+    rows_are_people: bool,
+) -> NoReturn:
+    """The same of published files that an engine counts."""
+    from countervail.engine.published import count_published
+
+    secrets = sorted({n for p in promises if (n := getattr(p, "sensitive", ""))})
+    published = count_published(as_source(release), schema, secrets, **how)
+    verdicts = [examine(published, p) for p in promises]
+    holds = all(v.holds for v in verdicts) and not published.identifiers and not published.undeclared
+    if not rows_are_people:
+        note("With --engine every row counts as a person; whether rows look repeated is not looked at.")
+    for text in _missing_notes(published.identifiers, published.undeclared):
+        note(text)
+    if as_json:
+        told = {"identifiers": published.identifiers, "undeclared": published.undeclared}
+        answers = [v.to_dict() for v in verdicts]
+        say_json({"holds": holds, "rows": len(published), **told, "verdicts": answers, "notes": list(noted())})
+    else:
+        _tell(len(published), verdicts, holds)
     raise typer.Exit(0 if holds else 1)
 
 
@@ -193,12 +232,7 @@ def _people(published: PublishedFile, person: str | None, rows_are_people: bool)
 
 def _notes(published: PublishedFile, verdicts: list[Verdict]) -> list[str]:
     """What keeps a file from passing beside what was counted, or from being counted at all."""
-    notes = []
-    if leaked := published.identifiers:
-        notes.append(f"Identifiers are in the file: {', '.join(leaked)}.")
-    if undeclared := published.undeclared:
-        names = ", ".join(undeclared)
-        notes.append(f"The schema does not know these columns of the file: {names}. Declare them or drop them.")
+    notes = _missing_notes(published.identifiers, published.undeclared)
     if not verdicts[0].holds and published.seems_patterns:
         notes.append(
             "This looks like a table of patterns (`--method k-common`). Patterns are not rows of people: how "
@@ -207,9 +241,18 @@ def _notes(published: PublishedFile, verdicts: list[Verdict]) -> list[str]:
     return notes
 
 
-def _tell(published: PublishedFile, verdicts: list[Verdict], holds: bool) -> None:
-    say(f"{len(published.frame):,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
-    rows = [
+def _missing_notes(leaked: list[str], undeclared: list[str]) -> list[str]:
+    """Columns that keep a file from passing."""
+    notes = [f"Identifiers are in the file: {', '.join(leaked)}."] if leaked else []
+    if undeclared:
+        names = ", ".join(undeclared)
+        notes.append(f"The schema does not know these columns of the file: {names}. Declare them or drop them.")
+    return notes
+
+
+def _tell(rows: int, verdicts: list[Verdict], holds: bool) -> None:
+    say(f"{rows:,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
+    lines = [
         [
             v.claim,
             "holds" if v.holds else "BROKEN",
@@ -219,7 +262,7 @@ def _tell(published: PublishedFile, verdicts: list[Verdict], holds: bool) -> Non
         ]
         for v in verdicts
     ]
-    table(["asked", "answer", "reached", "classes that fail", "rows in them"], rows)
+    table(["asked", "answer", "reached", "classes that fail", "rows in them"], lines)
     say("The table keeps what was asked." if holds else "The table does NOT keep what was asked.")
 
 

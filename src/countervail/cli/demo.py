@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, progress, remark, say, say_json
+from countervail.cli.shared.common import AsJson, page_text, progress, remark, say, say_json
 
 
 def demo(
@@ -19,7 +19,7 @@ def demo(
     Example: `countervail demo -o my-demo`
     """
     from countervail.auditing import Audit, audit
-    from countervail.report import write_page
+    from countervail.core.files.frames import write_text
     from countervail.report.demo_page import demo_page, run_demo
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def demo(
             answered=lambda e, members, others: audited.append(audit(e, members, control=others, jobs=1)),
         )
     path, dossier = folder / "report.html", folder / "dossier.html"
-    write_page(demo_page(summary), path)
+    write_text(page_text(demo_page(summary)), path)
     audited[0].to_html(dossier)
     audited[0].to_json(folder / "dossier.json")
     if as_json:
@@ -46,4 +46,6 @@ def demo(
         say(f"  {text}")
     say(f"\nPromise: {summary.private.promise}")
     say(f"\nMay these explanations leave? {audited[0].verdict}: {audited[0].sentence}")
+    for text in audited[0].steps:
+        say(f"  {text}")
     say(f"\nReport: {path.resolve()}\nDossier to sign: {dossier.resolve()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,9 +31,36 @@ from countervail.cli.shared.reading import read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import text_writer, write_files
 from countervail.core.files.schema_file import read_schema
+from countervail.core.hierarchy import Hierarchy
 from countervail.core.table import Table
 
 FLAGS = ("k", "l", "diversity", "hierarchies")
+
+
+class LearnerName(StrEnum):
+    """What is trained with and without each person."""
+
+    bernoulli = "bernoulli"
+    tree = "tree"
+    forest = "forest"
+    logistic = "logistic"
+
+
+class DistanceName(StrEnum):
+    """How far apart two predictions are."""
+
+    emd = "emd"
+    max_divergence = "max_divergence"
+    kl = "kl"
+
+
+class ScaleName(StrEnum):
+    """The earth mover's distance, or half of it as the paper prints it."""
+
+    half = "half"
+    quarter = "quarter"
+
+
 _DRAWN = 300
 _NO_PROMISE = "No promise: a small distance only says that this learner saw no difference."
 _C = 3.0  # of recursive (c, l)-diversity
@@ -51,6 +79,20 @@ def dit(
     sensitive: Annotated[str | None, typer.Option(help="Default: the schema's only sensitive column.")] = None,
     hierarchies: Annotated[Path | None, typer.Option(help="A folder with COLUMN.csv hierarchies.")] = None,
     cells: Annotated[str, typer.Option(help="How cells become numbers, such as tf-tf.")] = "tf-tf",
+    learner: Annotated[LearnerName, typer.Option(help="Who infers.")] = LearnerName.bernoulli,
+    distance: Annotated[DistanceName, typer.Option(help="Between the two predictions.")] = DistanceName.emd,
+    ground: Annotated[
+        str,
+        typer.Option(
+            metavar="GROUND", help="How far apart sensitive values are: equal, ordered, or a hierarchy (COLUMN.csv)."
+        ),
+    ] = "equal",
+    scale: Annotated[ScaleName, typer.Option(help="With --ground equal: half the L1 distance, or a quarter.")] = (
+        ScaleName.half
+    ),
+    groups: Annotated[
+        int | None, typer.Option(help="Put sensitive numbers into so many groups of equally many people.", min=2)
+    ] = None,
     records: Annotated[
         int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)
     ] = None,
@@ -69,6 +111,9 @@ def dit(
     A large distance shows that a person's own record gives them away. A small one is no guarantee.
 
     Example: `countervail dit people.csv --schema people.toml --k 2,5,20 --sensitive illness -o report.html`
+
+    Another adversary: `... --learner forest --distance max_divergence`, or `... --ground illness.csv` where some
+    illnesses are nearer to each other than others.
     """
     from countervail.attack import DifferentialInferenceTest
     from countervail.report.differential_page import differential_page, differential_summary
@@ -79,16 +124,28 @@ def dit(
     kind = chosen(testable(), method, given := {"k": k, "l": l, "diversity": diversity, "hierarchies": hierarchies})
     secret = only_sensitive(read_schema(schema)) if l is not None and sensitive is None else sensitive
     protectors = _protectors(method, kind, given, secret)
+    given_ground, trained = _ground(ground, distance, scale), _learner(learner, seed)
     table = read_table(data, schema)
     note(_NO_PROMISE)
-    if said := _many_numbers(table, sensitive):
+    if groups is None and (said := _many_numbers(table, sensitive)):
         note(said)
-    quick = hasattr(kind, "leave_one_out") and cells == "tf-tf"
+    quick = hasattr(kind, "leave_one_out") and cells == "tf-tf" and trained is None
     drawn = records if records is not None else None if quick else min(_DRAWN, len(table))
     results = {}
     for i, (label, protector) in enumerate(protectors.items()):
         file = None if resume is None else resume.with_name(f"{resume.stem}-{i}{resume.suffix}")
-        test = DifferentialInferenceTest(protector, encoding=cells, n_records=drawn, n_jobs=jobs, random_state=seed)
+        test = DifferentialInferenceTest(
+            protector,
+            learner=trained,
+            encoding=cells,
+            distance=distance.value,
+            ground=given_ground,
+            scale=scale.value,
+            groups=groups,
+            n_records=drawn,
+            n_jobs=jobs,
+            random_state=seed,
+        )
         with progress(f"Testing {label}", quiet=as_json) as tick:
             results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
     summary = differential_summary(results)
@@ -107,6 +164,42 @@ def dit(
         remark(f"Report: {path.resolve()}")
 
 
+def _ground(given: str, distance: DistanceName, scale: ScaleName) -> Any:
+    """A name, or the hierarchy of a file."""
+    if given in ("equal", "ordered"):
+        found: Any = given
+    elif Path(given).suffix == ".csv":
+        found = Hierarchy.read(Path(given))
+    else:
+        raise ParameterError(
+            f"--ground must be 'equal', 'ordered' or a hierarchy in a .csv file. Got '{given}' instead."
+        )
+    if distance is not DistanceName.emd and given != "equal":
+        raise ParameterError(
+            f"--ground is for --distance emd: {distance.value} does not look how far values are apart."
+        )
+    if scale is ScaleName.quarter and (distance is not DistanceName.emd or given != "equal"):
+        raise ParameterError("--scale quarter is for --distance emd with --ground equal only.")
+    return found
+
+
+def _learner(name: LearnerName, seed: int) -> Any:
+    """None is the usual one, which the quick way of counting is for."""
+    if name is LearnerName.tree:
+        from sklearn.tree import DecisionTreeClassifier
+
+        return DecisionTreeClassifier(random_state=seed)
+    if name is LearnerName.forest:
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(100, random_state=seed)
+    if name is LearnerName.logistic:
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000)
+    return None
+
+
 def _many_numbers(table: Table, sensitive: str | None) -> str:
     """What to do about a sensitive column of very many numbers, each of which would be a class of its own."""
     names = table.schema.names("sensitive") if sensitive is None else [sensitive]
@@ -117,8 +210,8 @@ def _many_numbers(table: Table, sensitive: str | None) -> str:
         return ""
     return (
         f"Note: '{names[0]}' has {distinct:,} different numbers for {len(table):,} people, and the learner takes each "
-        f"for a class of its own: group them into a few ranges first (in pandas: pd.cut(frame['{names[0]}'], 5)) and "
-        f"declare the column ordinal or categorical."
+        f"for a class of its own: put them into groups (--groups 5 --ground ordered), or group them yourself (in "
+        f"pandas: pd.cut(frame['{names[0]}'], 5)) and declare the column ordinal or categorical."
     )
 
 

@@ -14,6 +14,7 @@ import typer
 
 from countervail import registry
 from countervail.cli.shared.askers import check_letters, ids_of, letter_writers, without_ids
+from countervail.cli.shared.at_scale import Engine, Master, Memory, Threads, check_engine
 from countervail.cli.shared.common import (
     AsJson,
     Data,
@@ -47,6 +48,8 @@ from countervail.cli.shared.constraints import (
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.cli.shared.reading import read_rows, read_table
+from countervail.cli.shared.scan_answers import answer_scan, check_asked, check_counted, open_queries, tell_answers
+from countervail.core.canonical import canonical_value
 from countervail.core.cells import cell_text
 from countervail.core.encode import check_declared, conform_rows, require_numbers
 from countervail.core.errors import ModelWarning, ParameterError, SchemaError
@@ -74,6 +77,7 @@ FLAGS = (
     "neighbours",
     "missing",
     "reward",
+    "amounts",
     "target",
     "ledger",
     *CONSTRAINTS,
@@ -96,6 +100,13 @@ class RewardName(StrEnum):
     proximity = "proximity"
     plausibility = "plausibility"
     typical = "typical"
+
+
+class AmountsFlag(StrEnum):
+    """Whether numbers that an answer moves leave round or as they are."""
+
+    round = "round"
+    exact = "exact"
 
 
 def explain(
@@ -124,7 +135,8 @@ def explain(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The budget of an answer, or of the one draw.")] = None,
     delta: Annotated[
-        float | None, typer.Option(help="The chance with which epsilon may be exceeded; 0: never, for more noise.")
+        float | None,
+        typer.Option(help="What may come on top of e^epsilon times a chance; 0: nothing, for more noise."),
     ] = None,
     model_epsilon: Annotated[
         float | None,
@@ -135,6 +147,9 @@ def explain(
         list[str] | None, typer.Option(help="A column where missing is a level; may be repeated.")
     ] = None,
     reward: Annotated[RewardName | None, typer.Option(help="What is looked for on the way.")] = None,
+    amounts: Annotated[
+        AmountsFlag | None, typer.Option(help="Whether private numbers that an answer moves leave round.")
+    ] = None,
     target: Annotated[
         str | None, typer.Option(help="'favourable', 'other', or a label. Default: favourable.", show_default=False)
     ] = None,
@@ -166,6 +181,10 @@ def explain(
     ledger: LedgerOption = None,
     dataset: DatasetOption = None,
     edition: Annotated[str, typer.Option(help="With --ledger: name of the state of data and model.")] = "",
+    engine: Engine = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain decisions by counterfactuals: what would have to be different for another outcome.
@@ -182,8 +201,15 @@ def explain(
 
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
     --method private-synthetic --epsilon 1 --ledger people.ledger --dataset "customers 2026"`
+
+    Very many people: `countervail explain people.csv --schema people.toml --rows "asked/*.parquet" --id application_id
+    --model m.skops --engine duckdb -o answers/`
     """
-    check_ending(output, ENDINGS, data, schema, rows, model, previous, ledger)
+    check_engine(engine, memory=memory, threads=threads, master=master, changes=changes, letters=letters)
+    if engine is None:
+        check_ending(output, ENDINGS, data, schema, rows, model, previous, ledger)
+    else:
+        check_asked(rows, id_column, output)
     check_not_read(previous, data, schema, rows, model, ledger)
     check_ending(changes, TABLES, data, schema, rows, model, previous, ledger)
     check_letters(letters, letter_template, sender)
@@ -198,6 +224,7 @@ def explain(
         "neighbours": neighbours,
         "missing": missing or None,
         "reward": reward,
+        "amounts": amounts,
         "target": target,
         "immutable": immutable or None,
         "monotone": monotone or None,
@@ -215,6 +242,8 @@ def explain(
         raise ParameterError(f"--method {method} promises nothing ({promise.why}): no letter may hold its answers.")
     chosen(explaining(), method, {"ledger": counted})
     private = isinstance(promise, DifferentialPrivacy)
+    if engine is not None:
+        check_counted(kind, method, counted)
     if model_epsilon is not None and (model is not None or not private):
         raise ParameterError("--model-epsilon trains a model in the place of --model, for methods with --epsilon only.")
     warned = check_private(rows, model if model_epsilon is None else model_epsilon) if private else ()
@@ -235,8 +264,9 @@ def explain(
         )
     wishes = read_constraints(given, table)
     missing_too = bool(missing) if private else model is not None and registry.fact(kind, "takes_missing")
-    queries, ids, unseen = (None, None, []) if rows is None else _asked(rows, table, private, missing_too, id_column)
-    warn(unseen)
+    queries, ids, worded = None, None, None
+    if rows is not None and engine is None:
+        queries, ids, worded = _asked(rows, table, private, missing_too, id_column)
     trained = [_TRAINED] if model is None and model_epsilon is None else []
     warn(trained)
     if model_epsilon is None:
@@ -246,7 +276,7 @@ def explain(
     aim = _target(
         target or USUAL["target"], _public_labels(table, decide) if private else table.target.dropna().unique()
     )
-    if queries is None:
+    if queries is None and engine is None:
         queries = _refused(table, decide, aim)
         ids = None if id_column is None else ids_of(table, queries, id_column)
     made = make(kind, {**given, **wishes, "previous": _stored(previous), "target": aim, "ledger": counted})
@@ -254,10 +284,25 @@ def explain(
         warnings.simplefilter("ignore", ModelWarning)  # said below, in a line of its own
         explainer = made.fit(table, decide)
     warn(getattr(explainer, "caveats_", ()))
+    held = _held(explainer, table)
+    unseen = [] if worded is None else _unseen(worded, held)
+    warn(unseen)
+    pointed = [] if private else pointing(held, _shown_texts(table, promise))
+    notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
+    if engine is not None:
+        asked, name, folder = check_asked(rows, id_column, output)
+        scan = open_queries(asked, engine, memory, threads, master)
+        found = answer_scan(explainer, scan, folder, name, threads, [*warned, *trained, *notes, *noted()])
+        if previous is not None:
+            write_files({previous: text_writer(explainer.roster_.to_json())}, confidential={previous})
+            remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {previous}; confidential.")
+        tell_answers(found, folder, as_json)
+        for line in (str(found.guarantee), *meaning(found.guarantee)):
+            remark(line)
+        warn(found.caveats)
+        return
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
-    pointed = [] if private else pointing(table.frame, _shown_texts(table, promise))
-    notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
     answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes, *noted()))
     answers = answers if ids is None else answers.with_ids(ids)
     writers = {} if output is None else {output: _writer(answers, output, language)}
@@ -292,19 +337,34 @@ def explain(
 
 def _asked(
     path: Path, table: Table, private: bool, missing_too: bool, id_column: str | None
-) -> tuple[Any, Any, list[str]]:
-    """The people who ask, checked before anything is trained or fitted; what names them; what is to be said of them."""
+) -> tuple[Any, Any, pd.DataFrame | None]:
+    """The people who ask, checked before anything is trained or fitted; what names them; their values in words."""
     frame = read_rows(path, table.schema, text=() if id_column is None else (id_column,))
     frame, ids = (frame, None) if id_column is None else without_ids(frame, id_column, table.schema, path.name)
     if private:
         check_declared(frame, table.schema, "explain", holes=missing_too)
-        return frame, ids, []
+        return frame, ids, None
     conformed = conform_rows(frame, table, "explain")
     if not missing_too:
         require_numbers(conformed, table.schema, "explain", "rows")
-    worded = [c.name for c in table.schema if c.name in conformed and not c.numeric]
-    unseen = [n for n in worded if not (conformed[n].isna() | conformed[n].isin(table.frame[n])).all()]
-    return frame, ids, [_UNSEEN.format(", ".join(unseen))] if unseen else []
+    return frame, ids, conformed[[c.name for c in table.schema if c.name in conformed and not c.numeric]]
+
+
+def _held(explainer: Any, table: Table) -> pd.DataFrame:
+    """What may be said of the table's columns: of private ones, what the groups hold. Nobody who waits is read."""
+    sealed = getattr(getattr(explainer, "search_", None), "sealed_", None)
+    if sealed is None:
+        return table.frame
+    private: pd.DataFrame = sealed.sealed.others
+    return pd.concat([table.frame[table.schema.names("quasi")].reset_index(drop=True), private], axis=1)
+
+
+def _unseen(worded: pd.DataFrame, held: pd.DataFrame) -> list[str]:
+    """What is to be said of people who ask with a value that nobody has; one spelling per value."""
+    known = {n: {canonical_value(v) for v in held[n].dropna().unique()} for n in worded.columns}
+    asked = {n: {canonical_value(v) for v in worded[n].dropna().unique()} for n in worded.columns}
+    unseen = [str(n) for n in worded.columns if asked[n] - known[n]]
+    return [_UNSEEN.format(", ".join(unseen))] if unseen else []
 
 
 def _stored(previous: Path | None) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from countervail.cli.shared.at_scale import Engine, Master, Memory, Threads, check_engine, open_scan, pointing_scan
 from countervail.cli.shared.common import (
     AsJson,
     Data,
@@ -31,7 +32,7 @@ from countervail.core.files.frames import write_text
 
 if TYPE_CHECKING:
     from countervail.core.table import Table
-    from countervail.measure import KMap, Uniques
+    from countervail.measure import KMap, Risk, Uniques
 
 
 def risk(
@@ -47,6 +48,10 @@ def risk(
         ),
     ] = None,
     output: PageFile = None,
+    engine: Engine = None,
+    memory: Memory = None,
+    threads: Threads = None,
+    master: Master = None,
     as_json: AsJson = False,
 ) -> None:
     """How identifiable people are by their quasi-identifiers: shares and column combinations, never a row.
@@ -54,10 +59,26 @@ def risk(
     Example: `countervail risk people.csv --schema people.toml --k 10`
 
     In a population: `countervail risk people.csv --schema people.toml --population 250000`
+
+    Larger than memory: `countervail risk big.parquet --schema people.toml --engine duckdb`
     """
     from countervail import measure
 
+    row_by_row = {"person": person, "population": population, "output": output}
+    check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
     check_ending(output, (".html",), data, schema)
+    if engine is not None:
+        scan = open_scan(data, schema, engine, memory, threads, master=master)
+        with progress("Looking at column combinations", quiet=as_json) as tick:
+            found = measure.risk(scan, k=k, progress=tick)
+        if pointed := pointing_scan(scan, scan.schema.names("sensitive", "attribute", "target")):
+            note(pointing_note(pointed))
+        scan.close()
+        if as_json:
+            say_json(found.to_dict())
+        else:
+            _tell(found)
+        return
     people = read_table(data, schema)
     if person is not None and person not in people.schema:
         raise ParameterError(f"--person must name a column of the schema: {', '.join(people.schema.names())}.")
@@ -72,11 +93,20 @@ def risk(
     if output is not None:
         from countervail.report.counted_page import risk_page
 
-        write_text(page_text(risk_page(found, counted_file(data, people.schema), told)), output)
+        write_text(page_text(risk_page(found, counted_file(data, people.schema, published=False), told)), output)
         remark(f"Report: {output.resolve()}")
     if as_json:
         say_json(found.to_dict() if among is None else {**found.to_dict(), "population": among.to_dict()})
         return
+    _tell(found)
+    if among is not None:
+        say("")
+        for line in told:
+            say(line)
+
+
+def _tell(found: Risk) -> None:
+    """The figures, for a person."""
     several = f" in {found.rows:,} rows" if found.rows != found.people else ""
     say(f"{found.people:,} people{several}, quasi-identifiers: {', '.join(found.quasi)}")
     say(f"{found.unique:.1%} are unique: nobody else shares their combination.")
@@ -87,10 +117,6 @@ def risk(
         say("\nWhat gives most away, by combinations of up to three columns:")
         rows = [[" + ".join(o.columns), f"{o.unique:.1%}", f"{o.below_k:.1%}"] for o in found.offenders]
         table(["columns", "unique", f"in classes below {found.k}"], rows)
-    if among is not None:
-        say("")
-        for line in told:
-            say(line)
 
 
 def _among(people: Table, population: str, schema: Path, k: int, person: str | None) -> Uniques | KMap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -93,12 +93,29 @@ def _recode(values: pd.Series, declared: tuple[Any, ...]) -> pd.Series:
     if values.isin(list(declared)).any() or not len(values):
         return values
     spelling = {plain(v): v for v in declared}
-    numbers = all(isinstance(v, (int, float)) for v in declared)
-    read = {v: _read_number(v) if numbers else plain(v) for v in pd.unique(values) if not pd.isna(v)}
-    if not read or not all(text in spelling for text in read.values()):
+    spell = _read_number if all(isinstance(v, (int, float)) for v in declared) else plain
+    texts = _texts(values, spell)
+    there = {t for t in texts if t is not None}
+    if not there or not there <= set(spelling):
         return values
-    mapping = {v: spelling[text] for v, text in read.items()}
-    return pd.Series([mapping.get(v, np.nan) for v in values], index=values.index, name=values.name).infer_objects()
+    found = [np.nan if t is None else spelling[t] for t in texts]
+    return pd.Series(found, index=values.index, name=values.name).infer_objects()
+
+
+def _texts(values: pd.Series, spell: Callable[[Any], str]) -> list[str | None]:
+    """The spelling of each value by itself; None for a missing one.
+
+    Values that are equal may be spelt otherwise (a moment on two clocks, a day of another type): none stands for
+    another.
+    """
+    known: dict[tuple[type, Any], str | None] = {}
+    texts = []
+    for value in values:
+        key = (type(value), value if isinstance(value, (str, int, float)) else repr(value))
+        if key not in known:
+            known[key] = None if pd.isna(value) else spell(value)
+        texts.append(known[key])
+    return texts
 
 
 def _read_number(value: Any) -> str:

@@ -38,14 +38,16 @@ def line_distance(p: ArrayLike, q: ArrayLike, positions: ArrayLike) -> Floats:
 def tree_distance(p: ArrayLike, q: ArrayLike, ancestors: ArrayLike) -> Floats:
     """Earth mover's distance where values are as far apart as the path between them in a tree is long.
 
-    `ancestors[value, level]` is the node above a value, level 0 the value itself and the last level the root.
+    `ancestors[value, level]` is the node above a value, level 0 the value itself and the last level the root; -1 on the
+    levels below a value that is a group itself.
     """
     surplus = np.asarray(p, dtype=float) - np.asarray(q, dtype=float)
     above = np.asarray(ancestors)
     moved = np.zeros(surplus.shape[:-1])
     # Each edge carries the net surplus below it.
     for level in range(above.shape[1] - 1):
-        below = above[:, level][:, None] == np.unique(above[:, level])[None, :]
+        nodes = np.unique(above[:, level])
+        below = above[:, level][:, None] == nodes[nodes >= 0][None, :]
         moved += np.abs(surplus @ below.astype(float)).sum(axis=-1)
     return moved
 
@@ -91,7 +93,7 @@ class Distance:
     kind : {"emd", "max_divergence", "kl"}
     ground : {"equal", "ordered"}, Hierarchy or square matrix
         For "emd": any two values 1 apart; difference on the column's scale (ranks of an ordinal one); path length in a
-        hierarchy; or any distance between the values, in the order of `values`.
+        hierarchy, whose groups may be values too; or any distance between the values, in the order of `values`.
     scale : {"half", "quarter"}
         For "emd" with equal ground: half the L1 distance, or a quarter, as one paper prints it.
     """
@@ -107,7 +109,7 @@ class Distance:
         self.kind, self.scale = kind, scale
         self._tree = self._matrix = self._order = self._places = None
         if isinstance(ground, Hierarchy):
-            self._tree = ground.ancestors(list(values))
+            self._tree = ground.nodes(list(values))
         elif isinstance(ground, str):
             if ground not in ("equal", "ordered"):
                 must = "'equal', 'ordered', a Hierarchy or a square matrix"

@@ -15,6 +15,10 @@ _MOST = 0.9  # of the values of a key look like one
 _COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
 _ENOUGH = 10  # different rows, each of them there equally often
 _UNLIKELY = -9.0  # decimal logarithm of a chance that is none
+_LINKED = (
+    "Rows of one person that are alike in the other columns can be linked with each other, which leaves fewer people: "
+    "no promise covers that. Keep one row for each person."
+)
 
 
 def people_of(frame: pd.DataFrame, names: Sequence[str]) -> Ints:
@@ -46,8 +50,12 @@ def people_of(frame: pd.DataFrame, names: Sequence[str]) -> Ints:
 def person_columns(table: Table) -> list[str]:
     """The identifiers that tell people apart: keys (numbers, codes, mail), which two people do not share by chance, as
     they share a name or a remark; all identifiers where there is no key."""
-    names = table.schema.names("identifier")
-    return [n for n in names if _is_key(table.frame[n])] or names
+    return keys_of(table.frame, table.schema.names("identifier"))
+
+
+def keys_of(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Those of these identifiers that are keys; all of them where none is."""
+    return [n for n in names if _is_key(frame[n])] or list(names)
 
 
 def _is_key(values: pd.Series) -> bool:
@@ -80,12 +88,20 @@ def rows_for(k: int, table: Table, owner: str) -> int:
 
 def say_rows_per_person(table: Table, k: int) -> tuple[str, ...]:
     """What it means for the classes that some people have several rows; nothing where nobody has."""
-    most = rows_per_person(table)
+    return rows_remark(rows_per_person(table), person_columns(table), k)
+
+
+def rows_remark(most: int, names: Sequence[str], k: int) -> tuple[str, ...]:
+    """The same, where it is known how many rows one person has at most, by these columns."""
     if most == 1:
         return ()
-    by = ", ".join(person_columns(table))
     each = f"every class holds {k * most} rows, so that {k} people are in it"
-    return (f"Some people have up to {most} rows, by {by}: {each}.",)
+    return (f"Some people have up to {most} rows, by {', '.join(names)}: {each}.", _LINKED)
+
+
+def say_linked(table: Table) -> tuple[str, ...]:
+    """What is not promised to people who have several rows; nothing where nobody has."""
+    return (_LINKED,) if rows_per_person(table) > 1 else ()
 
 
 def count_people(classes: Ints, person: Ints | None) -> Ints:
@@ -94,6 +110,15 @@ def count_people(classes: Ints, person: Ints | None) -> Ints:
         return np.bincount(classes)
     pairs = pd.unique(classes * (int(person.max(initial=0)) + 1) + person)
     return np.bincount(pairs // (int(person.max(initial=0)) + 1))
+
+
+def most_of_one(classes: Ints, person: Ints) -> Ints:
+    """How many rows of each class (numbered from 0) are one person's at most."""
+    wide = int(person.max(initial=0)) + 1
+    pairs, times = np.unique(classes * wide + person, return_counts=True)
+    most = np.zeros(int(classes.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(most, pairs // wide, times)
+    return most
 
 
 def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:

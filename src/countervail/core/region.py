@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Bools, Matrix, distinct_frame_rows, distinct_rows
+from countervail.core.arrays import Bools, Ints, Matrix, distinct_frame_rows, distinct_rows, number_rows
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.cells import cell_column, cell_text
 from countervail.core.encode import Coding
@@ -20,6 +20,7 @@ from countervail.core.table import to_pandas
 from countervail.core.words.dates import read_days
 
 _BLOCK = 1 << 24  # cells of a region x row matrix worked on at once
+_PAIRS = 1 << 26  # regions times rows, above which a tree of the rows is grown: below it, that takes longer
 _WHOLE = 2.0**53  # whole numbers below it are told apart as floats
 
 
@@ -39,8 +40,8 @@ class Range:
             self, low=self.low[rows], high=self.high[rows], holes=None if self.holes is None else self.holes[rows]
         )
 
-    def covers(self, values: pd.Series) -> Bools:
-        """Region x row: which values lie inside."""
+    def read(self, values: pd.Series) -> tuple[NDArray[np.float64], Bools]:
+        """Values as numbers (NaN: none), and which of them are missing."""
         missing = values.isna().to_numpy(dtype=bool)
         if pd.api.types.is_datetime64_any_dtype(values.dtype):
             values = read_days(values, "", self.name)  # times in ranges of numbers: days are meant
@@ -51,6 +52,11 @@ class Range:
         # A few labels among numbers lie in no range; if there is nothing else, the column is another one.
         if (np.isnan(v) & ~missing).all() and len(v):
             raise SchemaError(f"Column '{self.name}' is numeric in the regions but not in the rows.")
+        return v, missing
+
+    def covers(self, values: pd.Series) -> Bools:
+        """Region x row: which values lie inside."""
+        v, missing = self.read(values)
         inside: Bools = (self.low[:, None] <= v) & (v <= self.high[:, None])
         if self.holes is not None:
             inside |= self.holes[:, None] & missing
@@ -107,17 +113,36 @@ class Values:
         """Region x value: which values belong."""
         return np.unpackbits(self.bits, axis=1, count=len(self.known)).astype(bool)
 
+    @property
+    def sizes(self) -> Ints:
+        """How many values belong to each region."""
+        held: Ints = np.bitwise_count(self.bits).sum(axis=1, dtype=np.int64)
+        return held
+
+    @property
+    def first(self) -> Ints:
+        """The place of the first value that belongs to each region; 0 where there is none."""
+        if not self.bits.shape[1]:
+            return np.zeros(len(self.bits), dtype=np.int64)
+        at = (self.bits != 0).argmax(axis=1)
+        held = self.bits[np.arange(len(self.bits)), at]
+        place: Ints = 8 * at.astype(np.int64) + np.unpackbits(held[:, None], axis=1).argmax(axis=1)
+        return place
+
     def take(self, rows: Any) -> Self:
         """The value sets of some of the regions."""
         return replace(self, bits=self.bits[rows])
 
-    def covers(self, values: pd.Series) -> Bools:
-        """Region x row: which values belong; a missing value matches only where missing is a member."""
+    def places(self, values: pd.Series) -> NDArray[np.intp]:
+        """Each value's place among the known ones; -1: it is none of them."""
         position = {canonical_value(v): i for i, v in enumerate(self.known)}
         codes, kinds = code_values(values)
-        at = np.array([position.get(v, -1) for v in kinds], dtype=np.intp)
+        return np.array([position.get(v, -1) for v in kinds], dtype=np.intp)[codes]
+
+    def covers(self, values: pd.Series) -> Bools:
+        """Region x row: which values belong; a missing value matches only where missing is a member."""
         member = np.concatenate([self.member, np.zeros((len(self.bits), 1), dtype=bool)], axis=1)
-        return member[:, at[codes]]
+        return member[:, self.places(values)]
 
     def cell(self, i: int) -> Any:
         """The cell of region `i`: one value, or a frozenset."""
@@ -135,8 +160,7 @@ class Values:
     @property
     def empty(self) -> Bools:
         """Which regions accept no value of this column."""
-        held: Bools = np.asarray(self.member.any(axis=1))
-        return ~held
+        return np.asarray(self.sizes == 0)
 
     def canonical(self, declared: Sequence[Any] | None = None) -> Values:
         """The same sets over the values that some region holds, in their declared or their one spelling and order."""
@@ -257,11 +281,15 @@ class Regions:
         return inside
 
     def count(self, rows: Any) -> NDArray[np.int64]:
-        """How many rows lie in each region (equal rows are looked at once)."""
+        """How many rows lie in each region (equal rows are looked at once; of very many pairs, few are looked at)."""
         frame = to_pandas(rows, "Regions.count", "rows")
         asked = [n for n in self.names if n in frame.columns]
         if not asked:
             return np.full(self.size, len(frame), dtype=np.int64)
+        if self.size * len(frame) > _PAIRS:
+            from countervail.core.counting import count_in_tree
+
+            return count_in_tree(self, frame)[0]
         tuples, weights = distinct_frame_rows(frame, asked)
         step = max(1, _BLOCK // max(1, len(tuples)))
         parts = [self[a : a + step].covers(tuples) @ weights for a in range(0, self.size, step)]
@@ -309,6 +337,23 @@ class Regions:
     def text(self) -> list[str]:
         """Each region in words."""
         return [str(region) for region in self]
+
+
+def distinct_cells(axis: Axis) -> tuple[Ints, Ints]:
+    """The first region with each different cell, and which of these cells every region has."""
+    if isinstance(axis, Range):
+        holes = np.zeros(len(axis.low), bool) if axis.holes is None else axis.holes
+        parts = [pd.factorize(v, use_na_sentinel=False)[0].astype(np.int64) for v in (axis.low, axis.high, holes)]
+        numbers = number_rows(parts)
+    else:
+        width = axis.bits.shape[1]
+        padded = np.zeros((len(axis.bits), max(-(-width // 8), 1) * 8), np.uint8)
+        padded[:, :width] = axis.bits
+        words = padded.view(np.uint64)
+        numbers = number_rows([pd.factorize(words[:, i])[0].astype(np.int64) for i in range(words.shape[1])])
+    # Numbers count up in the order of first appearance.
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
+    return first, numbers
 
 
 def joined_regions(one: Regions, other: Regions) -> Regions:

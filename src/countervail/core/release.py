@@ -21,7 +21,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.files.frames import write_frame
 from countervail.core.files.json_data import is_count, json_object, need, places, texts, whole_json
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
-from countervail.core.region import Axis, Range, Regions
+from countervail.core.region import Axis, Range, Regions, distinct_cells
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
@@ -82,7 +82,7 @@ class Release:
         """A number for each row, equal where the published quasi-identifiers are."""
         if not self.regions.axes:  # noisy rows have no classes: each stands alone
             return self.groups.copy()
-        numbers = [_distinct(axis)[1] for axis in self.regions.axes]
+        numbers = [distinct_cells(axis)[1] for axis in self.regions.axes]
         return number_rows(numbers)[self.groups]
 
     def column(self, name: str) -> pd.Series:
@@ -183,7 +183,7 @@ def regions_to_json(regions: Regions) -> list[dict[str, Any]]:
     """Each column's distinct cells, and which of them each region has."""
     out = []
     for axis in regions.axes:
-        first, at = _distinct(axis)
+        first, at = distinct_cells(axis)
         cells = [cell_to_json(axis.cell(int(i))) for i in first]
         out.append({"name": axis.name, "range": isinstance(axis, Range), "cells": cells, "at": at.tolist()})
     return out
@@ -201,26 +201,9 @@ def regions_from_json(data: list[dict[str, Any]]) -> Regions:
     return Regions(tuple(axes), len(data[0]["at"]) if data else 0)
 
 
-def _distinct(axis: Axis) -> tuple[Ints, Ints]:
-    """The first region with each different cell, and which of these cells every region has."""
-    if isinstance(axis, Range):
-        holes = np.zeros(len(axis.low), bool) if axis.holes is None else axis.holes
-        parts = [pd.factorize(v, use_na_sentinel=False)[0].astype(np.int64) for v in (axis.low, axis.high, holes)]
-        numbers = number_rows(parts)
-    else:
-        width = axis.bits.shape[1]
-        padded = np.zeros((len(axis.bits), -(-width // 8) * 8), np.uint8)
-        padded[:, :width] = axis.bits
-        words = padded.view(np.uint64)
-        numbers = number_rows([pd.factorize(words[:, i])[0].astype(np.int64) for i in range(words.shape[1])])
-    # Numbers count up in the order of first appearance.
-    first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
-    return first, numbers
-
-
 def _column(axis: Axis, groups: Ints, words: Mapping[str, str] | None = None) -> Any:
     """The cells of a column, each rendered once (as text where `words` is given) and then taken row by row."""
-    first, at = _distinct(axis)
+    first, at = distinct_cells(axis)
     if isinstance(axis, Range) and words is None and _all_intervals(axis, first):
         low, high = (v.astype(np.int64) if axis.whole else v for v in (axis.low, axis.high))
         return pd.arrays.IntervalArray.from_arrays(low[groups], high[groups], closed="both")
@@ -240,7 +223,7 @@ def _column(axis: Axis, groups: Ints, words: Mapping[str, str] | None = None) ->
 
 def _dates(axis: Axis, groups: Ints) -> pd.Series:
     """The cells of a column of days as dates and ranges of dates; missing ones stay missing."""
-    first, at = _distinct(axis)
+    first, at = distinct_cells(axis)
     cells = [axis.cell(int(i)) for i in first]
     texts = np.empty(len(cells), dtype=object)
     texts[:] = [None if c is None else day_cell(c) for c in cells]

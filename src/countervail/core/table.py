@@ -74,27 +74,16 @@ class Table:
             Types, roles and domains declared elsewhere; roles given here override it.
         """
         frame = to_pandas(df)
-        known = _read(schema) if schema is not None else _infer(frame)
-        roles: dict[str, Iterable[str]] = {
-            "identifier": _names(identifiers, "identifiers"),
-            "quasi": _names(quasi_identifiers, "quasi_identifiers"),
-            "sensitive": _names(sensitive, "sensitive"),
-            "target": [target] if target is not None else [],
-        }
-        given = [("target", roles["target"]), ("identifiers", identifiers), ("quasi_identifiers", quasi_identifiers)]
-        given = [*given, ("sensitive", sensitive), ("domains", domains or {})]
-        for parameter, names in given:
-            if unknown := [n for n in names if n not in known]:
-                said = [n in known for _, each in given for n in each]
-                # Where hardly anything fits, the first line of a file may have been somebody's row.
-                named = schema is not None or 2 * sum(said) >= len(said)
-                hint = f"The columns are {listed(known.names())}." if named else f"The data has {len(known)} columns."
-                raise bad_parameter("Table.from_frame", parameter, "about columns of the data", unknown, hint)
-        known = known.with_roles(**{role: names for role, names in roles.items() if names})
-        for name, domain in (domains or {}).items():
-            known = known.with_column(name, **_domain(known[name], domain))
-        if favourable is not None:
-            known = replace(known, favourable=_labels(favourable))
+        known = declared_schema(
+            frame,
+            schema,
+            target=target,
+            favourable=favourable,
+            identifiers=identifiers,
+            quasi_identifiers=quasi_identifiers,
+            sensitive=sensitive,
+            domains=domains,
+        )
         return cls(frame, known)
 
     @classmethod
@@ -104,6 +93,48 @@ class Table:
         """Read a .csv, .csv.gz, .parquet or .xlsx file, or a folder of Parquet files; an empty field is missing."""
         known = _read(schema) if schema is not None else None
         return cls.from_frame(read_frame(path, known, reading=reading), schema=known, **roles)
+
+    @staticmethod
+    def scan(
+        sources: Any,
+        schema: Schema | str | Path | None = None,
+        *,
+        engine: str = "memory",
+        memory: int | str = "2 GB",
+        threads: int | None = None,
+        session: Any = None,
+        master: str | None = None,
+        **roles: Any,
+    ) -> Any:
+        """Look at a table of any size where it is: a Scan, whose rows are counted by an engine and never held here.
+
+        Parameters
+        ----------
+        sources : path, pattern, folder, URL, or several
+            Parquet files with the same columns.
+        schema : Schema or path, optional
+            As of :meth:`from_frame`, whose other parameters this takes too.
+        engine : str
+            Who counts: "memory" (this process), "duckdb" (files larger than memory; the extra `scale`).
+        memory : int or str
+            What the engine and the distinct rows that come out of it may take together.
+        threads : int, optional
+            How many the engine may use.
+        session, master : optional
+            Of the engine "spark": a session of Spark 4 (classic or Connect), or the address of a master.
+        """
+        from importlib import import_module  # engines stand above this room, which must not know them
+
+        return import_module("countervail.engine").scan(
+            sources,
+            schema,
+            engine=engine,
+            memory=memory,
+            threads=threads,
+            session=session,
+            master=master,
+            **roles,
+        )
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -178,6 +209,41 @@ class Table:
                 "Table.split", "test_size", f"a share or count that splits {len(self)} rows", test_size
             ) from None
         return self.take(train), self.take(test)
+
+
+def declared_schema(
+    frame: pd.DataFrame,
+    schema: Schema | str | Path | None,
+    *,
+    target: str | None = None,
+    favourable: Any = None,
+    identifiers: Sequence[str] = (),
+    quasi_identifiers: Sequence[str] = (),
+    sensitive: Sequence[str] = (),
+    domains: Mapping[str, Any] | None = None,
+    owner: str = "Table.from_frame",
+) -> Schema:
+    """What is said of the columns of a frame, in a schema and beside it; types that nobody says follow the dtypes."""
+    known = _read(schema) if schema is not None else _infer(frame)
+    roles: dict[str, Iterable[str]] = {
+        "identifier": _names(identifiers, "identifiers", owner),
+        "quasi": _names(quasi_identifiers, "quasi_identifiers", owner),
+        "sensitive": _names(sensitive, "sensitive", owner),
+        "target": [target] if target is not None else [],
+    }
+    given = [("target", roles["target"]), ("identifiers", identifiers), ("quasi_identifiers", quasi_identifiers)]
+    given = [*given, ("sensitive", sensitive), ("domains", domains or {})]
+    for parameter, names in given:
+        if unknown := [n for n in names if n not in known]:
+            said = [n in known for _, each in given for n in each]
+            # Where hardly anything fits, the first line of a file may have been somebody's row.
+            named = schema is not None or 2 * sum(said) >= len(said)
+            hint = f"The columns are {listed(known.names())}." if named else f"The data has {len(known)} columns."
+            raise bad_parameter(owner, parameter, "about columns of the data", unknown, hint)
+    known = known.with_roles(**{role: names for role, names in roles.items() if names})
+    for name, domain in (domains or {}).items():
+        known = known.with_column(name, **_domain(known[name], domain, owner))
+    return known if favourable is None else replace(known, favourable=_labels(favourable))
 
 
 def to_pandas(df: Any, owner: str = "Table", parameter: str = "df") -> pd.DataFrame:
@@ -288,9 +354,9 @@ def _read(schema: Schema | str | Path) -> Schema:
     return schema if isinstance(schema, Schema) else read_schema(schema)
 
 
-def _names(names: Sequence[str], parameter: str) -> list[str]:
+def _names(names: Sequence[str], parameter: str, owner: str) -> list[str]:
     if isinstance(names, str):
-        raise bad_parameter("Table.from_frame", parameter, "a list of column names", names, f"Write ['{names}'].")
+        raise bad_parameter(owner, parameter, "a list of column names", names, f"Write ['{names}'].")
     return list(names)
 
 
@@ -298,9 +364,9 @@ def _labels(favourable: Any) -> tuple[Any, ...]:
     return tuple(favourable) if isinstance(favourable, (list, tuple, set, frozenset, np.ndarray)) else (favourable,)
 
 
-def _domain(column: Column, domain: Any) -> dict[str, Any]:
+def _domain(column: Column, domain: Any, owner: str) -> dict[str, Any]:
     if isinstance(domain, str) or not isinstance(domain, Iterable):
         must = f"a mapping of column to range or list of values; that of '{column.name}' is not"
-        raise bad_parameter("Table.from_frame", "domains", must, type(domain).__name__)
+        raise bad_parameter(owner, "domains", must, type(domain).__name__)
     values = tuple(domain)
     return {"levels": values} if column.type == "ordinal" else {"domain": values}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib.resources import as_file, files
 
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.files.schema_file import read_schema
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table
@@ -13,7 +13,7 @@ from countervail.data.registry import PERSON, REGISTERED, description_path, find
 from countervail.data.toys import toy_credit, toy_evaluation
 
 
-def load(name: str, *, actionable: bool = False) -> Table:
+def load(name: str, *, actionable: bool = False, declared: bool = False) -> Table:
     """Load a data set: german_credit, toy_credit, toy_evaluation, iris, or a registered one.
 
     Parameters
@@ -22,6 +22,10 @@ def load(name: str, *, actionable: bool = False) -> Table:
     actionable : bool
         Whether the schema keeps what is declared of what may be asked of people: nobody gets younger, nobody is told
         to save less. Without it, anything may be asked, as papers and other tools have it.
+    declared : bool
+        Whether columns have the public domains of their codebook, which private protectors need: of
+        acs_income_ca_2018, default_credit and heloc; german_credit has them always. Without it, types and labels are
+        as in the file.
 
     Examples
     --------
@@ -32,9 +36,12 @@ def load(name: str, *, actionable: bool = False) -> Table:
     if name in REGISTERED:
         path = find(name)
         schema = _worded(read_description(description_path(path)), name)
+        schema = _with_domains(schema, name) if declared else schema
         return _naming_people(Table.read(path, _asking(schema, name, actionable)), PERSON.get(name))
     if name == "german_credit":
         return german_credit(actionable=actionable)
+    if declared and name in _BUNDLED:
+        raise _undeclared(name)
     if name not in _BUNDLED:
         raise bad_parameter("load", "name", f"one of {sorted(['german_credit', *_BUNDLED, *REGISTERED])}", name)
     table = _BUNDLED[name]()
@@ -69,6 +76,23 @@ def _worded(schema: Schema, name: str) -> Schema:
     with as_file(words) as path:
         said = read_schema(path)
     return replace(schema, columns=tuple(_with_words(c, said[c.name]) if c.name in said else c for c in schema))
+
+
+def _with_domains(schema: Schema, name: str) -> Schema:
+    """The schema with the domains of the data set's codebook: public ones, of which no row was asked."""
+    domains = files("countervail.data") / "bundled" / "domains" / f"{name}.toml"
+    if not domains.is_file():
+        raise _undeclared(name)
+    with as_file(domains) as path:
+        public = read_schema(path)
+    for c in public:
+        schema = schema.with_column(c.name, type=c.type, domain=c.domain, levels=c.levels, cuts=c.cuts)
+    return schema
+
+
+def _undeclared(name: str) -> ParameterError:
+    way_out = "Declare domains in a schema, from what is publicly known: docs/guide/synthetic.md."
+    return bad_parameter("load", "declared", f"False for '{name}', of which no codebook is bundled", True, way_out)
 
 
 def _with_words(column: Column, said: Column) -> Column:

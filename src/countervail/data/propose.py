@@ -87,7 +87,7 @@ def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple
     if role != "identifier" and not is_target and (days := _dates(values)) is not None:
         kind, order, why_kind = "date", days[0], days[1]
         values = read_days(values, order, name)
-    elif kind == "numeric" and role != "identifier" and _may_be_codes(values):
+    elif kind == "numeric" and role != "identifier" and _may_be_codes(values, named=suggests(name, "code")):
         if suggests(name, "code"):
             kind = "categorical"
             digits = "whole numbers of one length that look like codes: kept as texts, grouped by their first digits"
@@ -140,11 +140,11 @@ def _dates(values: pd.Series) -> tuple[Order, str] | None:
     return order, f"dates, read as {ORDER_WORDS[order]}{doubt}"
 
 
-def _may_be_codes(values: pd.Series) -> bool:
-    """Whether many whole numbers all have the same number of digits, at least three."""
+def _may_be_codes(values: pd.Series, *, named: bool) -> bool:
+    """Whether whole numbers all have the same number of digits, at least three: many of them, or named as codes."""
     filled = values.dropna()
     whole = pd.api.types.is_integer_dtype(filled.dtype) or bool((filled % 1 == 0).all())
-    if not whole or filled.nunique() < _SOME:
+    if not whole or filled.nunique() < (1 if named else _SOME):
         return False
     low, high = float(filled.min()), float(filled.max())
     return low >= _SHORTEST_CODE and high < _WIDEST and len(str(int(low))) == len(str(int(high)))

@@ -158,12 +158,14 @@ class Ledger:
         """Read the whole ledger and check every seal and every sum; an error says what does not fit."""
         return verify(self._store)
 
-    def answer(self, requests: Sequence[bytes], cost: Cost, mechanism: str, draw: Draw) -> list[bytes]:
+    def answer(
+        self, requests: Sequence[bytes], cost: Cost, mechanism: str, draw: Draw, at_once: int | None = None
+    ) -> list[bytes]:
         """Answers to requests: stored ones again, the others debited, drawn, stored; only then do they leave.
 
         Requests are bytes that spell all an answer depends on, but for the table. `draw` gets positions in `requests`
         and gives their answers as bytes. Whether the budget covers them is decided as if all were new, so that being
-        refused does not tell whether somebody has asked before.
+        refused does not tell whether somebody has asked before. `at_once` answers are drawn and stored at a time.
         """
         marks = [self._mark(mechanism, r) for r in requests]
         first: dict[bytes, int] = {}
@@ -171,8 +173,9 @@ class Ledger:
             first.setdefault(mark, place)
         entries = self._debit(list(first), cost, mechanism, "answer")
         new = [mark for mark in first if mark in entries]
-        for start in range(0, len(new), _CHUNK):
-            part = new[start : start + _CHUNK]
+        step = at_once or _CHUNK
+        for start in range(0, len(new), step):
+            part = new[start : start + step]
             drawn = draw([first[mark] for mark in part])
             self._keep(
                 [

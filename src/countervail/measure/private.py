@@ -13,8 +13,11 @@ from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, conform_rows
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
+from countervail.core.region import Regions
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval, plain_json
 from countervail.core.table import Table
+from countervail.measure.quality import plausibility, recourse_cost
+from countervail.measure.regions import pureness
 from countervail.model.decision import Decision
 
 
@@ -58,7 +61,7 @@ class AnswerFigures:
     row: Ints
     dist_rec: Floats
     plaus_prox: Floats
-    correct: Bools
+    correct: Bools | Floats
     matches: Floats
     d_min: Floats
 
@@ -76,7 +79,8 @@ def answer_figures(e: Explanations, model: Any, *, neighbours: int = 5, table: T
     encoder, coded = Encoder.fit(training).extended(pd.concat([training.features, factuals, answers]))
     rows, x, y = np.split(coded, [len(training), len(training) + len(at)])
     heom = HEOM.fit(encoder, rows)
-    key = number_rows([pd.factorize(c)[0].astype(np.int64) for c in np.concatenate([rows, y]).T])
+    columns = np.concatenate([rows, y]).T
+    key = number_rows([pd.factorize(c, use_na_sentinel=False)[0].astype(np.int64) for c in columns])
     counts = np.bincount(key[: len(rows)], minlength=int(key.max(initial=0)) + 1)
     _, first, place = np.unique(key[len(rows) :], return_index=True, return_inverse=True)
     every = np.zeros(len(rows), dtype=np.int64)
@@ -91,6 +95,28 @@ def answer_figures(e: Explanations, model: Any, *, neighbours: int = 5, table: T
         after != decision.codes(e.before.iloc[at].tolist(), "e"),
         counts[key[len(rows) :]].astype(float),
         away[:, 0],
+    )
+
+
+def region_figures(e: Explanations, model: Any, *, neighbours: int = 5, table: Table | None = None) -> AnswerFigures:
+    """The same of answers that hold ranges and sets: to the nearest point of a region, and means over its combinations.
+
+    `correct` is the share of a region's combinations that get the promised decision; `matches` counts the records that
+    lie within an answer in every column.
+    """
+    training = e.training_table(table)
+    at = np.flatnonzero(e.found)
+    names = training.schema.features
+    cells = [dict(zip(names, row)) for row in e.counterfactuals[names].iloc[at].itertuples(index=False, name=None)]
+    within = Regions.from_cells(cells, training.schema).count(training.frame) if len(at) else np.zeros(0)
+    pure = pureness(e, model, table=training)[at]
+    return AnswerFigures(
+        at,
+        recourse_cost(e, table=training)[at],
+        plausibility(e, neighbours=neighbours, table=training)[at],
+        pure,
+        within.astype(float),
+        plausibility(e, neighbours=1, table=training)[at],
     )
 
 

@@ -17,7 +17,7 @@ from countervail.core.table import Table
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
-_MANY = 20
+_MANY = 7
 
 
 class Decision:
@@ -75,6 +75,11 @@ class Decision:
         self._by_scores = self.has_scores and not hasattr(model, "predict")
         self.train_scores, self.train = None, np.zeros(0, dtype=np.int64)
 
+    @property
+    def model(self) -> Any:
+        """Whom it asks."""
+        return self._model
+
     def scores(self, frame: pd.DataFrame) -> Scores:
         """One column of scores per class."""
         scores: Scores
@@ -113,7 +118,9 @@ class Decision:
         unknown = [v for v in labels if _key(v) not in self._positions]
         if unknown:
             must = f"among the labels {_some(self.classes)}"
-            raise bad_parameter(self._owner, parameter, must, unknown)
+            raise bad_parameter(
+                self._owner, parameter, must, unknown if len(unknown) == 1 else f"{len(unknown)} others"
+            )
         return np.array([self._positions[_key(v)] for v in labels], dtype=np.int64)
 
     def labels(self, codes: Codes) -> Any:

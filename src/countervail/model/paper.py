@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from countervail.core.errors import ParameterError, bad_parameter
 from countervail.core.table import Table
-from countervail.model.train import training_labels
+from countervail.model.train import classes_to_learn
 
 Kind = Literal["forest", "network", "lightgbm"]
 KINDS: tuple[Kind, ...] = ("forest", "network", "lightgbm")
@@ -100,7 +100,7 @@ def train_paper_model(table: Table, kind: Kind, settings: str = "adult", *, rand
         raise bad_parameter("train_paper_model", "kind", f"one of {KINDS}", kind)
     if settings not in PAPER_MODELS:
         raise bad_parameter("train_paper_model", "settings", f"one of {list(PAPER_MODELS)}", settings)
-    labels = training_labels(table, "train_paper_model")
+    labels = classes_to_learn(table, "train_paper_model")
     chosen = dict(getattr(PAPER_MODELS[settings], kind))
     return _pipeline(table, kind, chosen, random_state).fit(table.features, labels)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,6 +42,12 @@ class PrivateLogistic:
             return None
         found = guarantee_from_dict(self.promise_)
         return found if isinstance(found, DifferentialPrivacy) else None
+
+    @property
+    def digest(self) -> str:
+        """What tells one model from another: its promise is about these weights, and no others."""
+        spelt = json.dumps([self.classes_.tolist(), self.columns_, self.promise_], sort_keys=True, default=str)
+        return hashlib.sha256(spelt.encode()).hexdigest()
 
     def predict(self, rows: pd.DataFrame) -> Any:
         """The likeliest label of each row."""

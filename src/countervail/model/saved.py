@@ -70,7 +70,13 @@ def save_model(model: Any, path: str | Path) -> None:
     from skops.io import dump
 
     def write(place: Path) -> None:
-        dump(model, place)
+        try:
+            dump(model, place)
+        except (TypeError, ValueError, AttributeError, RuntimeError, pickle.PicklingError) as error:
+            raise ModelFileError(
+                f"This model is not saved: {type(model).__name__} holds something that no file can hold "
+                f"({type(error).__name__}). Pass the model itself to the explainer."
+            ) from None
         if strangers := _strangers(place):
             raise ModelFileError(
                 f"This model is not saved: it holds types that are not known to be safe when a file is opened "

@@ -32,7 +32,7 @@ def train_forest(
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     forest = RandomForestClassifier(trees, max_leaf_nodes=leaves, random_state=random_state, n_jobs=n_jobs)
     pipeline = make_pipeline(make_column_transformer((one_hot, labels), remainder="passthrough"), forest)
-    return pipeline.fit(table.features, training_labels(table, "train_forest"))
+    return pipeline.fit(table.features, classes_to_learn(table, "train_forest"))
 
 
 def training_labels(table: Table, owner: str) -> pd.Series:
@@ -43,3 +43,20 @@ def training_labels(table: Table, owner: str) -> pd.Series:
             f"label(s). Drop those rows first, for example with table.take(table.target.notna())."
         )
     return table.target.astype(object)
+
+
+def classes_to_learn(table: Table, owner: str) -> pd.Series:
+    """The target as classes that scikit-learn takes: labels, truth values or whole numbers."""
+    if not table.schema.features:
+        raise SchemaError(f"The table given to {owner} has no feature to learn from: only identifiers and a target.")
+    labels, target = training_labels(table, owner), table.target
+    if pd.api.types.is_bool_dtype(target.dtype):
+        return target.astype(bool)
+    if pd.api.types.is_integer_dtype(target.dtype):
+        return target.astype("int64")
+    if not all(isinstance(v, str) for v in labels):
+        raise SchemaError(
+            f"The target column '{table.schema.target}' of the table given to {owner} must hold labels, not dates or "
+            f"numbers with fractions. Group its values into a few labels first."
+        )
+    return labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +93,7 @@ def line(row: Row, answers: int) -> tuple[str, ...]:
         *(_figure(f[n].mean, 100 if n in ("correctness", "m0", "m1") else 1) for n in _ORDER),
         "" if row.epsilon is None else f"{row.epsilon:g}",
         "" if row.audited is None else f"{max(row.audited, 0.0):.2f}",
-        f"{total:g}" if row.proven else "no bound",
+        "no bound" if not row.proven else f"{total:g}" if math.isfinite(total) else "no epsilon",
     )
 
 

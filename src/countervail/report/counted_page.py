@@ -12,10 +12,14 @@ from countervail.report.page import Fact, Page, Section
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Which file was counted, when, with what: what a person who signs must know."""
+    """Which file was counted, when, with what: what a person who signs must know.
+
+    `sha256` is of a file that is published. Of one that is not, whoever knows all but one value could try values until
+    the digest is right: it is None.
+    """
 
     file: str
-    sha256: str
+    sha256: str | None
     when: str
     version: str
     schema: str
@@ -25,7 +29,7 @@ class Counted:
         """The columns, and the file."""
         made = [
             ("file", self.file),
-            ("SHA-256 of the file", self.sha256),
+            *([] if self.sha256 is None else [("SHA-256 of the file", self.sha256)]),
             ("time (UTC)", self.when),
             ("Countervail", self.version),
             ("digest of the schema", self.schema),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from countervail.attack.differential.test import DifferentialResult
-from countervail.report.figures import _PALETTE, INK, canvas, legend_above, to_svg
+from countervail.report.figures import INK, PALETTE, canvas, legend_above, to_svg
 from countervail.report.page import Fact, Page, Section
 
 _LINE = 10**-2.5
@@ -50,7 +50,7 @@ def cdf_picture(results: Mapping[str, DifferentialResult]) -> str:
 
     figure, axes = canvas(height=3.4)
     wheel = [to_hex(colormaps["viridis"](0.92 * i / len(results))) for i in range(len(results))]
-    colours = _PALETTE if len(results) <= len(_PALETTE) else wheel
+    colours = PALETTE if len(results) <= len(PALETTE) else wheel
     for colour, (name, result) in zip(colours, results.items()):
         at, share = result.cdf()
         style = "--" if name.startswith("as it is") else "-"

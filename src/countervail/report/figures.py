@@ -5,18 +5,20 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from countervail.core.files.svg import ACCENT as ACCENT
+from countervail.core.files.svg import INK as INK
+from countervail.core.files.svg import PALETTE as PALETTE
+from countervail.core.files.svg import SECOND as SECOND
+from countervail.core.files.svg import canvas as canvas
+from countervail.core.files.svg import legend_above as legend_above
+from countervail.core.files.svg import to_svg as to_svg
 
-INK, ACCENT, SECOND = "#1c2430", "#1f6f8b", "#d1792a"
-_PALETTE = (ACCENT, SECOND, "#6b8f3c", "#7a5195")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -> str:
@@ -25,7 +27,7 @@ def histograms(series: Mapping[str, ArrayLike], label: str, *, bins: int = 24) -
     finite = {n: np.asarray(v, dtype=float)[np.isfinite(np.asarray(v, dtype=float))] for n, v in series.items()}
     pooled = np.concatenate([v for v in finite.values() if len(v)] or [np.zeros(1)])
     edges = np.histogram_bin_edges(pooled, bins=bins)
-    for colour, (name, values) in zip(_PALETTE, finite.items()):
+    for colour, (name, values) in zip(PALETTE, finite.items()):
         axes.hist(values, bins=list(edges), histtype="step", linewidth=1.8, color=colour, label=name)
     axes.set_xlabel(label)
     axes.set_ylabel("explanations")
@@ -67,7 +69,7 @@ def rule_bars(
 
     figure, axes = canvas(height=1.0 + 0.3 * len(conditions))
     wheel = [to_hex(colormaps["tab20"](i % 20)) for i in range(len(classes))]
-    colour = dict(zip(classes, _PALETTE if len(classes) <= len(_PALETTE) else wheel))
+    colour = dict(zip(classes, PALETTE if len(classes) <= len(PALETTE) else wheel))
     for row, (left, people) in enumerate(zip(conclusions, support)):
         stripe = 0.7 / len(left)
         for i, name in enumerate(left):
@@ -99,37 +101,8 @@ def budget_line(times: Sequence[int], spent: Sequence[float]) -> str:
     return to_svg(figure, "The budget over time")
 
 
-def legend_above(axes: Axes, keys: Sequence[Artist] | None = None) -> None:
-    """The legend above the axes, where it covers nothing; of `keys`, or of what was drawn with a label."""
-    handles = list(keys) if keys is not None else axes.get_legend_handles_labels()[0]
-    columns = min(len(handles), 5)
-    axes.legend(handles=handles, frameon=False, fontsize=8, ncols=columns, loc="lower left", bbox_to_anchor=(0, 1))
-
-
-def to_svg(figure: Figure, title: str) -> str:
-    """The figure as an inline SVG element."""
-    import matplotlib as mpl
-
-    buffer = io.StringIO()
-    with mpl.rc_context({"svg.hashsalt": "countervail", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Title": title}, bbox_inches="tight")
-    text = buffer.getvalue()
-    return text[text.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label={quoteattr(title)} ', 1)
-
-
 def to_png(figure: Figure) -> bytes:
     """The figure as a picture of points, for paper."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=200, bbox_inches="tight", metadata={"Software": None})
     return buffer.getvalue()
-
-
-def canvas(width: float = 7.0, height: float = 2.6) -> tuple[Figure, Axes]:
-    """Empty axes in our colours."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=INK, labelsize=9)
-    return figure, axes

@@ -38,6 +38,8 @@ def region_strip(e: Explanation, table: Table, language: str = "en") -> str:
 def coarse_shares(table: Table, name: str) -> tuple[list[Any], NDArray[np.float64]]:
     """Bins of a column and their heights: at most eight, in tenths, and nothing where fewer than ten people are."""
     values = table.frame[name].dropna()
+    if values.empty:
+        return [], np.zeros(0)
     if table.schema[name].numeric:
         edges = np.linspace(float(values.min()), float(values.max()), _BINS + 1)
         bins: list[Any] = [pd.Interval(a, b, closed="both") for a, b in pairwise(edges)]
@@ -49,7 +51,7 @@ def coarse_shares(table: Table, name: str) -> tuple[list[Any], NDArray[np.float6
         bins = [v for v in known if v in set(ranked)]
         counts = np.array([sizes.get(v, 0) for v in bins])
     shown = np.where(counts >= FEW, counts, 0)
-    return bins, np.ceil(_STEPS * shown / max(shown.max(), 1)) / _STEPS
+    return bins, np.ceil(_STEPS * shown / max(shown.max(initial=0), 1)) / _STEPS
 
 
 def _panel(i: int, name: str, value: Any, cell: Any, words: str, table: Table) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from countervail.core.stats import Estimate
-from countervail.report.figures import _PALETTE, INK, canvas, legend_above, to_svg
+from countervail.report.figures import INK, PALETTE, canvas, legend_above, to_svg
 
 
 def trade_off(
@@ -21,7 +21,7 @@ def trade_off(
     True
     """
     figure, axes = canvas(height=3.0)
-    for colour, (name, points) in zip(_PALETTE, series.items()):
+    for colour, (name, points) in zip(PALETTE, series.items()):
         at = sorted(points)
         low, high = ([abs(points[e].value - getattr(points[e], side)) for e in at] for side in ("low", "high"))
         values = [points[e].value for e in at]

@@ -1,19 +1,21 @@
-"""The checks every attack must pass: it finds open data, and is silent on an empty release."""
+"""The checks every attack must pass: it finds open data, and is silent where there is nothing to find."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from countervail.attack.base import OracleAttack
+from countervail.attack.base import OracleAttack, ReleaseAttack
 from countervail.attack.shared.planted import open_explanations
 from countervail.core.explanation import Explanations
 from countervail.explain.nice import NICE
 from countervail.protect.cfk.cfk import CFK
+from countervail.testing.explainers import cloned
 from countervail.testing.tables import small_model, small_table
 
 Check = Callable[[Any], None]
@@ -28,32 +30,38 @@ def attack_checks(attack: Any) -> Iterator[Check]:
     yield check_finds_the_leak_planted_for_it
     if not isinstance(attack, OracleAttack):
         yield check_is_silent_on_an_empty_release
+        yield check_is_silent_on_strangers
         yield check_sees_no_table
-    elif len(_run(attack).set_sizes):
+    if isinstance(attack, ReleaseAttack):
+        yield check_sizes_count_people
+    if isinstance(attack, OracleAttack) and len(_run(attack).set_sizes):
         yield check_finds_plain_explanations
+        yield check_groups_keep_their_people
 
 
 def check_attack_clone_keeps_parameters(a: Any) -> None:
     """`clone` gives the same parameters."""
-    assert clone(a).get_params() == a.get_params()
+    assert cloned(a).get_params() == a.get_params(), "clone() changed a parameter"
 
 
 def check_attack_is_reproducible(a: Any) -> None:
     """Two runs give the same figures."""
-    assert _run(a).to_dict() == _run(clone(a)).to_dict()
+    assert _run(a).to_dict() == _run(clone(a)).to_dict(), "two runs of the attack give different figures"
 
 
 def check_names_its_criterion(a: Any) -> None:
     """What success means is one of the criteria that an audit knows."""
-    assert a.criterion in _CRITERIA
+    assert a.criterion in _CRITERIA, f"the attack's criterion must be one of {_CRITERIA}"
 
 
 def check_finds_the_leak_planted_for_it(a: Any) -> None:
     """What is planted for this attack is found, on members and not on strangers."""
     result = _run(a)
-    assert result.excess.low > 0.1
-    assert not result.controls.n or result.members.low > result.controls.value
-    assert not result.baseline.n or result.members.low > result.baseline.value
+    assert result.excess.low > 0.1, "the attack does not find the leak that it plants for itself"
+    told = not result.controls.n or result.members.low > result.controls.value
+    assert told, "the attack finds people who were never in the data as often as those who were"
+    better = not result.baseline.n or result.members.low > result.baseline.value
+    assert better, "the attack is no better than a blind guess on the leak that it plants for itself"
 
 
 def check_is_silent_on_an_empty_release(a: Any) -> None:
@@ -70,9 +78,34 @@ def check_is_silent_on_an_empty_release(a: Any) -> None:
         everything.guarantee,
     )
     result = a.run(nothing, table, small_table(seed=1))
-    assert not result.members.value > 0
-    assert not result.controls.value > 0
-    assert len(result.set_sizes) == 0
+    assert not result.members.value > 0, "the attack finds members where nothing was released"
+    assert not result.controls.value > 0, "the attack finds strangers where nothing was released"
+    assert len(result.set_sizes) == 0, "the attack counts people behind answers where none was released"
+
+
+def check_is_silent_on_strangers(a: Any) -> None:
+    """A release about other people altogether tells nothing about members: these fare as the controls do."""
+    result = a.run(open_explanations(small_table(seed=7)), small_table(), small_table(seed=1))
+    quiet = not result.excess.low > 0.1
+    assert quiet, "the attack claims to find members in a release that none of them is in"
+
+
+def check_sizes_count_people(a: ReleaseAttack) -> None:
+    """Records as they are fit one person each; cells that hold everybody's values fit everybody."""
+    table = small_table()
+    shown, register = open_explanations(table), a.register(table, small_table(seed=1))
+    alone = a.sizes(shown.without_audit(), register)
+    assert len(alone) == len(table), "`sizes` must give a number for each answer that was found"
+    assert alone.min() == 1, "a record as it is fits one person, and `sizes` says more"
+    cells = shown.counterfactuals.astype(object)
+    for name in table.schema.features:
+        values = pd.concat([table.frame[name], small_table(seed=1).frame[name]])
+        wide: Any = frozenset(values)
+        if table.schema[name].numeric:
+            wide = pd.Interval(values.min(), values.max(), closed="both")
+        cells[name] = pd.Series([wide] * len(cells), dtype=object)
+    blurred = a.sizes(replace(shown, counterfactuals=cells).without_audit(), register)
+    assert (blurred == len(register)).all(), "cells that hold everybody's values fit everybody, and `sizes` says fewer"
 
 
 def check_sees_no_table(a: Any) -> None:
@@ -86,8 +119,8 @@ def check_sees_no_table(a: Any) -> None:
 
     watched = type("Watched", (type(a),), {step: spy})
     watched(**a.get_params()).run(open_explanations(small_table()), small_table(), small_table(seed=1))
-    assert seen
-    assert all(release.audit is None for release in seen)
+    assert seen, "the attack never looked at what was released"
+    assert all(release.audit is None for release in seen), "the attack was given the training table with the release"
 
 
 def check_finds_plain_explanations(a: OracleAttack) -> None:
@@ -95,7 +128,15 @@ def check_finds_plain_explanations(a: OracleAttack) -> None:
     table, control = small_table(), small_table(seed=1)
     oracle = CFK(k=3, search="exact") if a.reruns else NICE(target="favourable")
     sizes = a.run(oracle.fit(table, small_model), table, control).set_sizes
-    assert sizes.min() < 3 if a.reruns else np.median(sizes) == 1
+    found = sizes.min() < 3 if a.reruns else np.median(sizes) == 1
+    assert found, "the attack leaves more people than plain explanations, or minimal regions, hide"
+
+
+def check_groups_keep_their_people(a: OracleAttack) -> None:
+    """Where every answer is that of a settled group of five, nobody is left with fewer."""
+    table, control = small_table(), small_table(seed=1)
+    sizes = a.run(CFK(k=5).fit(table, small_model), table, control).set_sizes
+    assert len(sizes) and sizes.min() >= 5, "the attack leaves fewer people of a group than none can tell apart"
 
 
 def _run(a: Any) -> Any:

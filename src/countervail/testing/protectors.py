@@ -15,6 +15,7 @@ from countervail.core.release import Release
 from countervail.core.table import Table
 from countervail.protect.base import TableProtector
 from countervail.registry import fact
+from countervail.testing.explainers import cloned
 from countervail.testing.tables import small_table
 
 Check = Callable[[TableProtector], None]
@@ -49,7 +50,7 @@ def protector_checks(protector: TableProtector) -> Iterator[Check]:
 
 def check_clone_keeps_parameters(p: TableProtector) -> None:
     """`clone` gives the same parameters."""
-    assert clone(p).get_params() == p.get_params()
+    assert cloned(p).get_params() == p.get_params(), "clone() changed a parameter"
 
 
 def check_unfitted_raises(p: TableProtector) -> None:
@@ -66,40 +67,43 @@ def check_input_is_untouched(p: TableProtector) -> None:
     table = small_table()
     before = table.frame.copy(deep=True)
     p.fit(table).protect(table)
-    pd.testing.assert_frame_equal(table.frame, before)
+    assert table.frame.equals(before), "fit() or protect() changed the table that it was given"
 
 
 def check_refit_leaves_no_trace(p: TableProtector) -> None:
     """Fitting to another table first makes no difference."""
     table = small_table()
     again = _seeded(p).fit(small_table(40, seed=3)).fit(table)
-    assert again.protect(table).to_json() == _seeded(p).fit(table).protect(table).to_json()
+    same = again.protect(table).to_json() == _seeded(p).fit(table).protect(table).to_json()
+    assert same, "an earlier fit to another table shows in the release"
 
 
 def check_every_row_leaves_once(p: TableProtector) -> None:
     """Rows are neither lost without a count nor doubled; what is not generalised is as it was."""
     table, release = small_table(), _release(p)
-    assert len(release) + release.suppressed == len(table)
+    all_there = len(release) + release.suppressed == len(table)
+    assert all_there, "rows that leave and rows that are said to be left out are not all rows of the table"
     others = [n for n in release.others.columns if n in table.frame.columns]
     if release.suppressed == 0:
-        pd.testing.assert_frame_equal(_sorted(release.others[others]), _sorted(table.frame[others]))
+        same = _sorted(release.others[others]).equals(_sorted(table.frame[others]))
+        assert same, "columns that are not generalised hold other values than the table"
 
 
 def check_no_identifier_leaves(p: TableProtector) -> None:
     """No identifier, by name or by value, is in anything released."""
     table, release = small_table(), _release(p)
     names = set(table.schema.names("identifier"))
-    assert not names & set(release.to_frame().columns)
-    assert not names & set(release.schema.names())
+    assert not names & set(release.to_frame().columns), "an identifier is a column of the release"
+    assert not names & set(release.schema.names()), "the released schema names an identifier"
     text = release.to_json() + release._repr_html_() + repr(release)
-    assert not any(value in text for value in table.frame["id"])
+    assert not any(value in text for value in table.frame["id"]), "an identifier's value stands in what leaves"
 
 
 def check_index_tells_nothing(p: TableProtector) -> None:
     """Rows are numbered anew."""
     release = _release(p)
     for frame in (release.to_frame(), release.others):
-        assert frame.index.equals(pd.RangeIndex(len(frame)))
+        assert frame.index.equals(pd.RangeIndex(len(frame))), "a frame that leaves has an index other than 0, 1, 2, ..."
 
 
 def check_rows_are_shuffled(p: TableProtector) -> None:
@@ -109,11 +113,13 @@ def check_rows_are_shuffled(p: TableProtector) -> None:
     place = pd.Series(np.arange(len(table)), index=table.frame["income"].to_numpy())
     place = place[~place.index.duplicated(keep=False)]
     found = place.reindex(release.others["income"]).dropna().to_numpy()
-    assert len(found) > 100
-    assert abs(np.corrcoef(np.arange(len(found)), found)[0, 1]) < 0.35
+    assert len(found) > 100, "the order of the rows cannot be told: hardly any value of 'income' leaves as it was"
+    tied = abs(np.corrcoef(np.arange(len(found)), found)[0, 1]) >= 0.35
+    assert not tied, "released rows stand in the order of the table"
     sizes = np.bincount(release.groups)
     expected = float((sizes / sizes.sum()) @ (sizes - 1))
-    assert (np.diff(release.groups) == 0).sum() <= expected + 6 * np.sqrt(expected + 1)
+    runs = (np.diff(release.groups) == 0).sum()
+    assert runs <= expected + 6 * np.sqrt(expected + 1), "released rows stand in the order of their classes"
 
 
 def check_guarantee_ignores_the_data(p: TableProtector) -> None:
@@ -121,7 +127,9 @@ def check_guarantee_ignores_the_data(p: TableProtector) -> None:
     before = p.guarantee()
     for seed in (0, 9):
         table = small_table(seed=seed)
-        assert p.fit(table).protect(table).guarantee == before == p.guarantee()
+        release = p.fit(table).protect(table)
+        assert before == p.guarantee(), "guarantee() is another one after fit: it must be known from the parameters"
+        assert release.guarantee == before, "the release carries another promise than guarantee() states"
 
 
 def check_guarantee_survives_refutation(p: TableProtector) -> None:
@@ -129,7 +137,8 @@ def check_guarantee_survives_refutation(p: TableProtector) -> None:
     for seed, n in ((0, 60), (1, 61), (2, 90)):
         table = small_table(n, seed=seed)
         release = p.fit(table).protect(table)
-        assert release.guarantee.refute(release, table, lambda t: _release(clone(p), t)) is None
+        refuted = release.guarantee.refute(release, table, lambda t: _release(clone(p), t))
+        assert refuted is None, f"the promise is broken by this release: {refuted}"
 
 
 def check_cells_hold_their_rows(p: TableProtector) -> None:
@@ -141,14 +150,15 @@ def check_cells_hold_their_rows(p: TableProtector) -> None:
     keyed = keyed[~keyed.index.duplicated(keep=False)]
     for _, row in frame[frame["income"].isin(keyed.index)].iterrows():
         for name in table.schema.names("quasi"):
-            assert fits(keyed.loc[row["income"], name], row[name])
+            held = fits(keyed.loc[row["income"], name], row[name])
+            assert held, "a released cell does not hold the value of the row that it stands for"
 
 
 def check_same_seed_same_release(p: TableProtector) -> None:
     """A seed makes the release repeatable."""
     table = small_table()
     one, other = (_seeded(p).fit(table).protect(table).to_json() for _ in range(2))
-    assert one == other
+    assert one == other, "two fits with the same random_state release different tables"
 
 
 def check_no_seed_differs(p: TableProtector) -> None:
@@ -156,16 +166,17 @@ def check_no_seed_differs(p: TableProtector) -> None:
     table = small_table()
     if p.get_params()["random_state"] is None:
         orders = {tuple(p.fit(table).protect(table).others["income"]) for _ in range(3)}
-        assert len(orders) > 1
+        assert len(orders) > 1, "three releases without a seed have the same order of rows"
 
 
 def check_seeded_says_so(p: TableProtector) -> None:
     """A seed is a caveat, and is not told."""
     table, seed = small_table(), 987654321
     release = clone(p).set_params(random_state=seed).fit(table).protect(table)
-    assert any("seed" in text for text in release.caveats)
-    assert str(seed) not in release.to_json()
-    assert not any("seed" in text for text in _release(clone(p).set_params(random_state=None)).caveats)
+    assert any("seed" in text for text in release.caveats), "a seeded release does not say so in a caveat"
+    assert str(seed) not in release.to_json(), "the seed stands in what leaves"
+    free = _release(clone(p).set_params(random_state=None))
+    assert not any("seed" in text for text in free.caveats), "a release without a seed says that it is seeded"
 
 
 def check_row_order_does_not_matter(p: TableProtector) -> None:
@@ -173,41 +184,44 @@ def check_row_order_does_not_matter(p: TableProtector) -> None:
     table = small_table()
     turned = table.take(np.arange(len(table))[::-1])
     one, other = p.fit(table).protect(table), clone(p).fit(turned).protect(turned)
-    assert sorted(_class_texts(one)) == sorted(_class_texts(other))
+    same = sorted(_class_texts(one)) == sorted(_class_texts(other))
+    assert same, "the classes are others when the table's rows stand in another order"
 
 
 def check_noise_differs_without_a_seed(p: TableProtector) -> None:
     """Two unseeded fits draw different noise; one fit releases one draw, however often it is asked."""
     table, free = small_table(), clone(p).set_params(random_state=None)
     drawn = [_sorted(_release(clone(free), table).to_frame()).to_csv() for _ in range(3)]
-    assert len(set(drawn)) > 1
+    assert len(set(drawn)) > 1, "three fits without a seed release the same: where is the noise?"
     fitted = free.fit(table)
-    assert fitted.protect(table).to_json() == fitted.protect(table).to_json()
+    again = fitted.protect(table).to_json() == fitted.protect(table).to_json()
+    assert again, "one fit releases another draw when it is asked again"
 
 
 def check_only_randomised_columns_leave(p: TableProtector) -> None:
     """Neither the target nor an identifier stands beside the noisy columns."""
     schema = small_table().schema
-    assert set(_release(p).to_frame().columns) <= set(schema.features)
+    more = set(_release(p).to_frame().columns) - set(schema.features)
+    assert not more, f"columns leave that are no features, without noise: {sorted(more)}"
 
 
 def check_pickle_and_json_round_trip(p: TableProtector) -> None:
     """What leaves can be stored and read back."""
     release = _release(p)
-    assert pickle.loads(pickle.dumps(release)).to_json() == release.to_json()
+    assert pickle.loads(pickle.dumps(release)).to_json() == release.to_json(), "a pickle gives another release back"
     read = Release.from_json(release.to_json())
-    assert read.to_json() == release.to_json()
-    assert read.guarantee == release.guarantee
-    assert (read.classes() == release.classes()).all()
+    assert read.to_json() == release.to_json(), "JSON gives another release back"
+    assert read.guarantee == release.guarantee, "JSON gives another promise back"
+    assert (read.classes() == release.classes()).all(), "JSON gives other classes back"
 
 
 def check_table_does_not_travel(p: TableProtector) -> None:
     """The original table stays in the process."""
     table = small_table()
     release = _release(p, table)
-    assert release.audit is not None
-    assert pickle.loads(pickle.dumps(release)).audit is None
-    assert Release.from_json(release.to_json()).audit is None
+    assert release.audit is not None, "a release does not know its table while it is here: measures need it"
+    assert pickle.loads(pickle.dumps(release)).audit is None, "a pickle of a release carries the original table"
+    assert Release.from_json(release.to_json()).audit is None, "JSON of a release carries the original table"
 
 
 def _release(p: TableProtector, table: Table | None = None) -> Release:

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, SchemaFile, check_ending, progress, remark, say_json, table
+from countervail.cli.shared.common import (
+    AsJson,
+    Data,
+    SchemaFile,
+    check_ending,
+    json_text,
+    note,
+    page_text,
+    progress,
+    remark,
+    say_json,
+    table,
+    with_noted,
+)
 from countervail.cli.shared.reading import read_table
 
 ENDINGS = (".html", ".json")
@@ -36,7 +49,6 @@ def compare(
     """
     from countervail.auditing.side_by_side import HEADER
     from countervail.auditing.side_by_side import compare as run_compare
-    from countervail.cli.shared.common import json_text
     from countervail.core.files.frames import write_text
     from countervail.model import load_model, train_forest
 
@@ -45,13 +57,15 @@ def compare(
     members, others = (
         people.split(test_size=0.4, random_state=0) if control is None else (people, read_table(control, schema))
     )
+    if model is None:
+        note("No --model given: a forest of 100 trees is trained on the data.")
     decide = train_forest(members) if model is None else load_model(model, allow_pickle=allow_pickle)
     with progress("Comparing", quiet=as_json) as tick:
         found = run_compare(members, decide, control=others, appetite=appetite, answers=answers, progress=tick)
     if output is not None and output.suffix == ".html":
-        found.to_html(output)
+        write_text(page_text(found.page()), output)
     elif output is not None:
-        write_text(json_text(found.to_dict()), output)
+        write_text(json_text(with_noted(found.to_dict())), output)
     if as_json:
         say_json(found.to_dict())
     else:

@@ -93,8 +93,8 @@ def page_text(page: Page) -> str:
     return render_page(with_notes(page, noted()))
 
 
-def counted_file(path: Path, schema: Schema) -> Counted:
-    """Which file a page is about."""
+def counted_file(path: Path, schema: Schema, *, published: bool) -> Counted:
+    """Which file a page is about; a digest of a table that is not published would confirm guesses about it."""
     from countervail.core.release import package_version
     from countervail.report.counted_page import Counted
 
@@ -103,7 +103,9 @@ def counted_file(path: Path, schema: Schema) -> Counted:
     whole = digest.hexdigest() if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
     columns = tuple((c.name, c.type, c.role) for c in schema)
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    return Counted(path.name, whole, when, package_version(), schema.declared().digest(), columns)
+    return Counted(
+        path.name, whole if published else None, when, package_version(), schema.declared().digest(), columns
+    )
 
 
 def show_text(text: str) -> None:

@@ -30,11 +30,12 @@ def meaning(promise: Guarantee) -> list[str]:
     if not isinstance(promise, DifferentialPrivacy):
         return []
     once = promise.answers is None
-    factor = 2.718281828459045 ** min(promise.total if once else promise.epsilon, 700)
+    factor, chance = promise.odds_bound if once else (2.718281828459045 ** min(promise.epsilon, 700), 0.0)
     what = "All answers together" if once else "One answer"
+    but = f" (but for a chance of {chance:g})" if chance else ""
     lines = [
         f"{what} can make a guess about one person at most {factor:,.3g} times as likely or unlikely as without that "
-        f"person's record."
+        f"person's record{but}."
     ]
     if once:
         again = "another run costs it again" if promise.budget is None else "another run takes the same draw"
@@ -42,7 +43,7 @@ def meaning(promise: Guarantee) -> list[str]:
     for n in (100, 1000):
         total, likely = promise.epsilon * n, composed_epsilon(promise.epsilon, n, _DELTA)
         lines.append(
-            f"Over {n:,} queries epsilon adds up to {total:g} (to {likely:.3g}, but for one chance in a million): "
+            f"Over {n:,} queries epsilon adds up to {total:g} (to {likely:.3g} with a delta of one in a million): "
             f"{_verdict(likely)}."
         )
     if promise.model_epsilon:

@@ -77,6 +77,21 @@ def read_rows(path: Path, schema: Schema | None = None, *, text: tuple[str, ...]
 
 
 @contextmanager
+def told_warnings() -> Iterator[None]:
+    """Of all warnings of a run ours become notes; those of other packages, which may quote cells, are not shown."""
+
+    def tell(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, _OURS):
+            note(str(message))
+
+    with warnings.catch_warnings():
+        for kind in _OURS:
+            warnings.simplefilter("always", kind)
+        warnings.showwarning = tell
+        yield
+
+
+@contextmanager
 def noted_warnings() -> Iterator[None]:
     """Warnings of ours become notes, which are on the terminal, in JSON and on the page; others stay as they are."""
     with warnings.catch_warnings(record=True) as held:

@@ -9,6 +9,7 @@ _FLAGS = {
     "costs": "--cost",
     "encoding": "--cells",
     "forbidden": "--forbid",
+    "folder": "--output",
     "frame": "the file",
     "ids": "--id-column",
     "ks": "--sweep",
@@ -19,10 +20,12 @@ _FLAGS = {
     "ranges": "--range",
     "rows": "the rows",
     "table": "the data",
+    "X": "the features",
+    "y": "the target",
 }
 _OWNED = re.compile(r"The '(\w+)' (?:parameter )?(?:of|given to) [A-Za-z]\w*(?:\.\w+)?(?:\(\))?")
 _NAMED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)='([^']*)'")
-_PLACED = re.compile(r"\b(delta|epsilon|k|l|t|plan)=([\d.e-]*\d)")
+_PLACED = re.compile(r"\b(delta|epsilon|k|l|t|plan|max_union)=([\d.e-]*\d)")
 _WORDS = (
     (r"Pass quasi_identifiers=\[\.\.\.\] to Table\.from_frame, or give columns", "Give columns"),
     (r"Pass identifiers=\[\.\.\.\] to Table\.from_frame, or give columns", "Give columns"),
@@ -52,6 +55,13 @@ _WORDS = (
     (r"holds (?:bool|boolean) values", "holds truth values"),
     (r"\b(?:pd\.NA|NaN|None)\b", "missing"),
     (r" (?:of the table )?given to (?:the )?[A-Za-z_]\w*(?:\.\w+)?", ""),
+    (
+        r"the target must be given where.*? Got missing instead",
+        "Rules need a target. Give a column that role in the schema",
+    ),
+    (r"; in Python, pass favourable=.*? here", ""),
+    (r"must be a Table of at least", "must be a file of at least"),
+    (r"--language catalogue must", "--language must"),
     (r"\b[A-Z]\w+\.(?:to|from)_\w+(?:\(\))?", "Countervail"),
 )
 

@@ -22,8 +22,9 @@ from countervail.core.schema import Schema
 
 _HEAD: Final = 1 << 16  # the header is looked for in this many bytes
 # What spreadsheets take for a formula, but for numbers and ranges of them (-5, -3 to 4), and for a mark that is all.
+# `+1-2` is none of these: a spreadsheet calculates it.
 _AMOUNT: Final = r"[+-]?[\d.,]*\d[\d.,]*(?:e[+-]?\d+)?%?"
-FORMULA: Final = re.compile(rf"(?!{_AMOUNT}(?:\s*(?:-| to )\s*{_AMOUNT})?\s*\Z)[=+\-@\t\r\n].", re.DOTALL)
+FORMULA: Final = re.compile(rf"(?!{_AMOUNT}(?: to {_AMOUNT})? *\Z)[=+\-@\t\r\n].", re.DOTALL | re.ASCII)
 MARKS: Final = tuple("=+-@\t\r\n")
 _DECIMAL_COMMA: Final = r"[+-]?\d+(,\d+)?"
 _NAMES: Final = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

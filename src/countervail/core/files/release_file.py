@@ -19,6 +19,7 @@ from countervail.core.errors import SchemaError, listed
 from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
+from countervail.core.guarantee.promises import PublishedTable, class_sizes
 from countervail.core.people import seem_copied
 from countervail.core.region import Regions
 from countervail.core.release import Release
@@ -131,11 +132,10 @@ class Verdict:
         return plain_json(self)
 
 
-def examine(published: PublishedFile, promise: Guarantee) -> Verdict:
+def examine(published: PublishedTable, promise: Guarantee) -> Verdict:
     """Whether one promise holds for a release, with the classes that break it as counts."""
-    classes = published.classes()
     failing = promise.failing(published)
-    sizes = np.bincount(classes)
+    sizes = class_sizes(published)
     if isinstance(promise, KAnonymity):
         reached = float(sizes.min())
     elif isinstance(promise, LDiversity):

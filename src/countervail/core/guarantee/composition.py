@@ -19,7 +19,7 @@ _SLACK = 1e-13  # more than rounding can take off a sum of probabilities
 
 
 def composed_epsilon(epsilon: float, answers: int, delta: float = 1e-6) -> float:
-    """The least epsilon that `answers` answers of `epsilon` each keep together with probability 1 - delta.
+    """The least epsilon that `answers` answers of `epsilon` each keep together, at this delta.
 
     Exact for the worst mechanism (Kairouz, Oh, Viswanath 2015): that of `answers` coins, each of which tells the
     truth e**epsilon times as often as not. Never more than the plain sum.
@@ -83,7 +83,7 @@ def most_answers(epsilon: float, total: float, delta: float) -> int:
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """An epsilon that rho-zCDP keeps with probability 1 - delta (Canonne, Kamath, Steinke 2020).
+    """An epsilon that rho-zCDP keeps at this delta (Canonne, Kamath, Steinke 2020).
 
     Every order gives a valid epsilon, so a search that misses the best one errs upwards only.
 

@@ -30,11 +30,15 @@ class Tally:
     kinds: tuple[Any, ...]
 
     @classmethod
-    def of(cls, labels: Ints, secret: pd.Series) -> Tally:
-        """Count a column by class; missing is a value of its own."""
+    def of(cls, labels: Ints, secret: pd.Series, lines: Ints | None = None) -> Tally:
+        """Count a column by class; missing is a value of its own. `lines`: how many rows each line stands for."""
         codes, found = pd.factorize(secret, use_na_sentinel=False)
-        pairs, counts = np.unique(labels * len(found) + codes, return_counts=True)
+        pairs, at, counts = np.unique(labels * len(found) + codes, return_inverse=True, return_counts=True)
         sizes = np.bincount(labels)
+        if lines is not None:
+            counts, sizes = np.zeros(len(pairs), np.int64), np.zeros(len(sizes), np.int64)
+            np.add.at(counts, at, lines)
+            np.add.at(sizes, labels, lines)
         kinds = tuple(None if pd.isna(v) else v for v in found.tolist())
         return cls(pairs // len(found), pairs % len(found), counts.astype(np.int64), sizes, kinds)
 

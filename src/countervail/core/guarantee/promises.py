@@ -57,6 +57,21 @@ class PublishedTable(Protocol):
 Again = Callable[["Table"], PublishedRegions]
 
 
+def class_sizes(release: PublishedTable) -> Ints:
+    """How many rows each class has."""
+    classes, lines = release.classes(), _lines(release)
+    if lines is None:
+        return np.bincount(classes)
+    sizes: Ints = np.zeros(int(classes.max(initial=-1)) + 1, np.int64)
+    np.add.at(sizes, classes, lines)
+    return sizes
+
+
+def _lines(release: PublishedTable) -> Ints | None:
+    """How many rows each line stands for, where equal rows have been counted; None where each stands for itself."""
+    return getattr(release, "counts", None)
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """A promise. `refute` gives a reason why it does not hold, or None when it found none."""
@@ -136,7 +151,7 @@ class KAnonymity(Guarantee):
 
     def failing(self, release: PublishedTable) -> Flags:
         """Which published classes have fewer than k rows."""
-        return np.bincount(release.classes()) < self.k
+        return class_sizes(release) < self.k
 
     def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
         """Count the rows of each class that left, then the people in each region."""
@@ -212,7 +227,7 @@ class LDiversity(Guarantee):
 
     def reached(self, release: PublishedTable) -> Floats:
         """The l (for "recursive", the c) of each published class."""
-        return Tally.of(release.classes(), release.column(self.sensitive)).reached(self.kind, self.l)
+        return Tally.of(release.classes(), release.column(self.sensitive), _lines(release)).reached(self.kind, self.l)
 
     def failing(self, release: PublishedTable) -> Flags:
         """Which published classes fall short of l."""
@@ -249,7 +264,7 @@ class TCloseness(Guarantee):
 
     def reached(self, release: PublishedTable) -> Floats:
         """The distance of each published class from all of them together."""
-        tally = Tally.of(release.classes(), release.column(self.sensitive))
+        tally = Tally.of(release.classes(), release.column(self.sensitive), _lines(release))
         return tally.distances(self.ground, release.schema[self.sensitive], self.tree)
 
     def failing(self, release: PublishedTable) -> Flags:
@@ -322,7 +337,7 @@ class DifferentialPrivacy(Guarantee):
 
     `epsilon` holds for one answer; `answers` of them add up to `total`. `answers=None`: any number of answers, because
     all come from one noisy draw, and only another draw costs again. `budget` is the most that all answers about the
-    same people may ever cost, where a ledger sees to it. `delta`: what is seen may break epsilon with this probability;
+    same people may ever cost, where a ledger sees to it. `delta` may come on top of e**epsilon times a likelihood;
     `rho` is what was promised in zero-concentrated terms, from which epsilon and delta follow. `given`: a public model
     is taken as known, and what it has memorised itself is not covered; a private one was trained under a promise of
     its own, `model_epsilon` and `model_delta`, which is part of the total.
@@ -379,13 +394,23 @@ class DifferentialPrivacy(Guarantee):
         return min(up, down, 1.0)
 
     @property
+    def odds_bound(self) -> tuple[float, float]:
+        """How many times anybody's odds about one record change at most, and the chance with which they may more.
+
+        A delta is no chance of exceeding e**epsilon, which can be larger. Since E[max(0, 1 - e**(epsilon - loss))] is
+        at most delta, a loss above epsilon + ln 2 has a chance of 2 delta at most, one below its negative of delta.
+        """
+        most = math.exp(min(self.total, 700.0))
+        return (2 * most, 3 * self._failing) if self._failing else (most, 0.0)
+
+    @property
     def meaning(self) -> str:
         """What it means for one person, in words."""
         caught = math.ceil(1000 * self.membership_bound()) / 10
         if caught >= 100:
             return "For one person it rules nothing out: the numbers are too large."
-        odds = math.ceil(100 * math.exp(self.total)) / 100
-        but = f" (but for a chance of {self._failing:g})" if self._failing else ""
+        odds, chance = math.ceil(100 * self.odds_bound[0]) / 100, self.odds_bound[1]
+        but = f" (but for a chance of {chance:g})" if chance else ""
         return (
             f"For one person with one record: whoever accuses 1 of 100 others wrongly of being in the table finds at "
             f"most {caught:g} of 100 who are, and his odds about her change at most {odds:g} times{but}."
@@ -400,9 +425,11 @@ class DifferentialPrivacy(Guarantee):
         """What is promised about all the other answers."""
         if self.budget is None:
             return "No ledger counts other answers about the same people: they add to this."
+        apart = " The model is within that only if the same ledger counted its training."
         return (
             f"A ledger keeps all answers about '{self.budget.dataset}' ever given within {self.budget.claim} "
-            f"({ADJACENCIES[self.budget.adjacency]}). Proof: {_LEDGER_PAGE}."
+            f"({ADJACENCIES[self.budget.adjacency]}).{apart if self.given == 'private model' else ''} "
+            f"Proof: {_LEDGER_PAGE}."
         )
 
     @property

@@ -184,17 +184,38 @@ class Hierarchy:
         """Value x level: a number for the node above each value; missing (None) is a child of the root."""
         line = {row[0]: row for row in self.rows}
         known = [v for v in values if v is not None]
-        if unknown := sum(plain(v) not in line for v in known):
-            raise SchemaError(
-                f"The hierarchy of '{self.name}' misses {unknown} of the {len(known)} values of the column. "
-                f"Add a line for each of them, or leave the column without a hierarchy."
-            )
+        self._check_known(known, line)
         out = np.zeros((len(values), self.levels), np.int32)
         out[:, 0] = np.arange(len(values))
         for level in range(1, self.levels - 1):
             number = {label: i for i, label in enumerate(sorted({line[plain(v)][level] for v in known}))}
             out[:, level] = [len(number) if v is None else number[line[plain(v)][level]] for v in values]
         return out
+
+    def nodes(self, values: Sequence[Any]) -> NDArray[np.int32]:
+        """The same where values may be groups themselves, as generalised values are: -1 on the levels below them."""
+        place = {
+            label: (row, level) for level in reversed(range(self.levels)) for row in self.rows for label in [row[level]]
+        }
+        known = [v for v in values if v is not None]
+        self._check_known(known, place)
+        out = np.full((len(values), self.levels), -1, np.int32)
+        out[:, -1] = 0
+        for level in range(self.levels - 1):
+            number = {label: i for i, label in enumerate(sorted({row[level] for row in self.rows}))}
+            for i, v in enumerate(values):
+                if v is None:
+                    out[i, level] = len(number)
+                elif place[plain(v)][1] <= level:
+                    out[i, level] = number[place[plain(v)][0][level]]
+        return out
+
+    def _check_known(self, known: Sequence[Any], lines: Mapping[str, Any]) -> None:
+        if unknown := sum(plain(v) not in lines for v in known):
+            raise SchemaError(
+                f"The hierarchy of '{self.name}' misses {unknown} of the {len(known)} values of the column. "
+                f"Add a line for each of them, or leave the column without a hierarchy."
+            )
 
 
 def _check_shape(rows: Sequence[tuple[str, ...]], name: str) -> None:

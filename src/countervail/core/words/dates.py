@@ -80,6 +80,9 @@ def read_days(values: pd.Series, order: Order, column: str) -> pd.Series:
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return _whole(_of_times(values))
     codes, found = pd.factorize(values)
+    if any(getattr(v, "tzinfo", None) is not None for v in found):
+        # The same moment on two clocks is equal, and may be two days: each is that of its own clock.
+        codes, found = pd.factorize(values.map(_on_its_clock))
     texts = {i: v.strip() for i, v in enumerate(found) if isinstance(v, str)}
     said: Order | None = order or date_order(texts.values())
     if said == "" and texts:
@@ -159,6 +162,10 @@ def _of_times(values: pd.Series) -> pd.Series:
     days = whole.astype(np.int64).astype(float)
     days[np.isnat(whole)] = np.nan
     return pd.Series(days, index=values.index, name=values.name)
+
+
+def _on_its_clock(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) and not pd.isna(value) else value
 
 
 def _day(value: Any, order: str) -> int | None:
