@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TOOLS  := $(VENV)/.tools
 
-.PHONY: demo test test-long fuzz lint types layers unit audit bench lock clean
+.PHONY: demo test test-long test-spark fuzz lint types layers unit audit bench lock clean
 
 # The kernels that the demo needs are compiled on all processors first. What is compiled is kept, whatever is set.
 demo: export PYTHONDONTWRITEBYTECODE :=
@@ -28,11 +28,15 @@ layers: $(TOOLS)
 	$(BIN)/lint-imports
 
 unit: $(TOOLS)
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not spark"
+
+# Those that need Java and a cluster of Spark, which starts once for all of them.
+test-spark: $(TOOLS)
+	$(BIN)/python -m pytest -q tests/engine -m spark
 
 # The same with as many random tables as a night has time for.
 test-long: $(TOOLS)
-	$(BIN)/python -m pytest -q -n 2 --long
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup --long
 
 # Made-up files through all commands of tables, on as long as it is let; goes on where it stopped.
 fuzz: $(TOOLS)
@@ -51,6 +55,7 @@ bench: $(TOOLS)
 	$(BIN)/python benchmarks/speed/rules.py $(BENCH)
 	$(BIN)/python benchmarks/speed/dp.py $(BENCH)
 	$(BIN)/python benchmarks/speed/dit.py $(BENCH)
+	$(BIN)/python benchmarks/speed/audit.py $(BENCH)
 	$(BIN)/python benchmarks/speed/ledger.py $(BENCH)
 	$(BIN)/python benchmarks/speed/first_use.py $(BENCH)
 
@@ -66,7 +71,7 @@ $(READY): pyproject.toml constraints.txt
 
 # What tests need beyond the product: the tools, and every extra.
 $(TOOLS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,gan,lightgbm,sign]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,gan,lightgbm,sign,spark]"
 	touch $(TOOLS)
 
 clean:

@@ -1,5 +1,6 @@
 """What all tests share: how much is drawn at random, and one way to run a command."""
 
+import gc
 import sys
 
 import pytest
@@ -9,10 +10,11 @@ import countervail as cv
 from countervail.cli import main
 from countervail.testing import small_model, small_table
 
-# They write what other tools answer, where these tools are installed.
-collect_ignore_glob = ["golden/foreign/record_*.py"]
-# A slow machine is not a failure; the number of examples keeps the whole set short.
-settings.register_profile("short", deadline=None, max_examples=50)
+# They write what other tools answer, where these tools are installed; and fixtures have no doctests.
+collect_ignore_glob = ["golden/foreign/record_*.py", "*/conftest.py"]
+# A slow machine is not a failure. The ordinary run draws the same examples each time, so that it says something about
+# the change at hand; new ones are drawn with --long.
+settings.register_profile("short", deadline=None, max_examples=50, derandomize=True, database=None)
 settings.register_profile("long", deadline=None, max_examples=1_000)
 
 
@@ -22,6 +24,12 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     settings.load_profile("long" if config.getoption("--long") else "short")
+
+
+def pytest_collection_finish():
+    """Thousands of collected tests are not looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

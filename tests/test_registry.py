@@ -96,7 +96,8 @@ def given(folder):
 
 
 def test_what_is_there_is_found_by_name():
-    assert registry.explainers() == {"nice": cv.NICE}
+    plain = {"case-based": cv.CaseBased, "face": cv.FACE, "nearest": cv.NearestCounterfactual, "sedc": cv.SEDC}
+    assert registry.explainers() == {**plain, "nice": cv.NICE}
     assert registry.explanation_protectors()["dp-table"] is cv.DPTableExplainer
     assert registry.table_protectors()["dp-table"] is cv.DPTable
     assert registry.published()["published-ldp"] is cv.published.LDP
@@ -180,7 +181,7 @@ def test_the_tables_of_the_readme_are_up_to_date():
         (("explain", "--epsilon", 1), "--method cfk does not take --epsilon (that is for private-histograms, "),
         (("explain", "--method", "dp-table", "--reward", "none"), "does not take --reward (that is for nice, cfk, "),
         (("explain", "--method", "noisy-counterfactual", "--neighbours", 3), "does not take --neighbours (that is"),
-        (("explain", "--method", "magic"), "--method must be one of nice, cfk, "),
+        (("explain", "--method", "magic"), "--method must be one of case-based, face, nearest, nice, sedc, cfk, "),
         (("anonymize", "-o", "o.csv", "--epsilon", 1), "--method mondrian does not take --epsilon (that is for dp-"),
         (("anonymize", "-o", "o.csv", "--method", "k-common", "--by-class"), "does not take --by-class (that is for m"),
         (("anonymize", "-o", "o.csv", "--method", "dp-table", "--report", "p.html"), "does not take --report (that is"),

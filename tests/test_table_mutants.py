@@ -10,7 +10,22 @@ from countervail import KAnonymity, LDiversity, Mondrian, NoGuarantee
 from countervail.core.errors import RefusedError
 from countervail.core.schema import Schema
 from countervail.protect._classes import Classes
-from countervail.testing import protector_checks, small_table
+from countervail.testing import protector_checks, protectors, small_table
+
+
+class Changing:
+    """Another thing in every pickle and in every text."""
+
+    def __init__(self, n=0):
+        self.n = n
+
+    def __str__(self):
+        return f"changed {self.n} times"
+
+    __repr__ = __str__
+
+    def __reduce__(self):
+        return Changing, (self.n + 1,)
 
 
 class Mutant(Mondrian):
@@ -133,7 +148,82 @@ class CarriesTable(Mutant):
         return replace(r, provenance={**r.provenance, "rows": self.table_.frame["id"].tolist()})
 
 
+class ForgetsParameters(Mutant):
+    def __init__(self, k=5, *, random_state=None):
+        super().__init__(k + 1, random_state=random_state)
+
+
+class AnswersUnfitted(Mutant):
+    def protect(self, table):
+        return super().protect(table) if hasattr(self, "fitted_as_") else None
+
+
+class UncountedPromise(KAnonymity):
+    """One that nobody counts before a release leaves."""
+
+    def recount(self, release):
+        return None
+
+
+class PromisesUncounted(Mutant):
+    def guarantee(self):
+        return UncountedPromise(30)
+
+
+class NeverTheSame(Mutant):
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
+        return replace(r, caveats=(*r.caveats, str(np.random.default_rng().random())))
+
+
+class LooksAtTheOrder(Mutant):
+    def _learn(self, table):
+        found = super()._learn(table)
+        first, last = table.frame["age"].iloc[[0, -1]]
+        return Classes(np.zeros_like(found.of), found.regions[[0]]) if first > last else found
+
+    def guarantee(self):
+        return NoGuarantee("it is a mutant")
+
+
+class LosesItsPickle(Mutant):
+    def _shuffled(self, release):
+        r = super()._shuffled(release)
+        return replace(r, provenance={**r.provenance, "made": Changing()})
+
+
+class ForgetsItsTable(Mutant):
+    def protect(self, table):
+        return replace(super().protect(table), audit=None)
+
+
+class SaysItDrawsNoise(Mutant):
+    draws_noise = True
+
+
 MUTANTS = list(Mutant.__subclasses__())
+# The mutant that each check is there for.
+CHECKED = {
+    "check_clone_keeps_parameters": ForgetsParameters,
+    "check_unfitted_raises": AnswersUnfitted,
+    "check_input_is_untouched": ChangesTable,
+    "check_refit_leaves_no_trace": RemembersLastFit,
+    "check_every_row_leaves_once": DropsRows,
+    "check_rows_are_shuffled": OrdersByClass,
+    "check_cells_hold_their_rows": LiesInCells,
+    "check_no_seed_differs": AlwaysSeeded,
+    "check_no_identifier_leaves": NamesIdentifiers,
+    "check_index_tells_nothing": KeepsIndex,
+    "check_guarantee_ignores_the_data": PromiseFromData,
+    "check_guarantee_survives_refutation": PromisesUncounted,
+    "check_same_seed_same_release": NeverTheSame,
+    "check_seeded_says_so": KeepsSeedSecret,
+    "check_noise_differs_without_a_seed": SaysItDrawsNoise,
+    "check_only_randomised_columns_leave": SaysItDrawsNoise,
+    "check_row_order_does_not_matter": LooksAtTheOrder,
+    "check_pickle_and_json_round_trip": LosesItsPickle,
+    "check_table_does_not_travel": ForgetsItsTable,
+}
 
 
 def caught_by(protector):
@@ -150,9 +240,22 @@ def test_the_unchanged_protector_is_not_caught():
     assert not caught_by(Mutant())
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+@pytest.mark.parametrize("name", CHECKED)
+def test_each_check_catches_its_mutant_and_says_why(name):
+    mutant = CHECKED[name]()
+    check = next(c for c in protector_checks(mutant) if c.__name__ == name)
+    with pytest.raises(AssertionError) as caught:
+        check(mutant)
+    assert str(caught.value)
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m not in CHECKED.values()])
 def test_mutant_is_caught(mutant):
     assert caught_by(mutant())
+
+
+def test_every_check_has_a_mutant():
+    assert {name for name in vars(protectors) if name.startswith("check_")} == set(CHECKED)
 
 
 class SmallClasses(Mutant):

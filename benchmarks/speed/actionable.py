@@ -53,6 +53,7 @@ METHODS: dict[str, tuple[type[Any], dict[str, Any]]] = {
         f"nice_{r}": (cv.NICE, {"reward": r, "target": "favourable"}) for r in ("sparsity", "proximity", "plausibility")
     },
     **{f"groups_{r}": (cv.CFK, {"k": K, "reward": r}) for r in ("sparsity", "proximity", "plausibility")},
+    "groups_exact_amounts": (cv.CFK, {"k": K, "amounts": "exact"}),
     "exact_sparsity": (cv.CFK, {"k": K, "search": "exact"}),
     "groups_three": (cv.CFK, {"k": K, "n_counterfactuals": 3}),
 }

@@ -5,8 +5,8 @@ Every refused person of a test set gets an explanation at k = 5, 10 and 20 from
 - `plain`: the paper's baseline. The nearest row with the wanted decision, shown by its class in a table that Mondrian
   made k-anonymous; whatever share of the class the model accepts. The row was found by its exact values, so that
   somebody who reruns the search learns more than the class: no promise;
-- `mondrian`: `CFK(grouping="mondrian")`, which searches among the classes of that table only and takes those that the
-  model accepts throughout;
+- `mondrian`: `GroupSearch(grouping="mondrian")`, which searches among the classes of that table only and takes those
+  that the model accepts throughout;
 - `groups`: CF-K's reciprocal groups (the default), which make the same promise as `mondrian`;
 - `exact`: CF-K's smallest regions, which promise less (k against a register alone).
 
@@ -33,11 +33,12 @@ from _record import parse, provenance, write
 
 import countervail as cv
 from countervail.core.stats import mean_interval
+from countervail.protect import GroupSearch
 
 RESULT = Path(__file__).parents[1] / "results" / "mondrian_explanations.json"
 METHODS: dict[str, dict[str, Any]] = {
     "plain": {"search": "exact", "min_pureness": 0.0},
-    "mondrian": {"grouping": "mondrian"},
+    "mondrian": {"search": GroupSearch(grouping="mondrian")},
     "groups": {},
     "exact": {"search": "exact", "min_pureness": 0.0},
 }

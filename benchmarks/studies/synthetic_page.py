@@ -15,6 +15,12 @@ MODELS = ROOT / "benchmarks" / "results" / "private_model.json"
 MODEL_START, MODEL_END = "<!-- table: models -->\n", "<!-- end: models -->"
 PEERS = ROOT / "benchmarks" / "results" / "synthetic_peers.json"
 PEER_START, PEER_END = "<!-- table: peers -->\n", "<!-- end: peers -->"
+FORMS = ROOT / "benchmarks" / "results" / "synthetic_forms.json"
+FORM_START, FORM_END = "<!-- table: forms -->\n", "<!-- end: forms -->"
+FEW = ROOT / "benchmarks" / "results" / "synthetic_levels.json"
+FEW_START, FEW_END = "<!-- table: levels -->\n", "<!-- end: levels -->"
+POWER = ROOT / "benchmarks" / "results" / "one_run_power.json"
+POWER_START, POWER_END = "<!-- table: one run -->\n", "<!-- end: one run -->"
 _LEVELS = {"pairs": "pairs of columns", "columns": "columns alone", "nothing": "nothing"}
 
 
@@ -86,10 +92,10 @@ def peer_table(found: dict[str, Any]) -> str:
     """What others make of the same people, and how long that takes them."""
     sets = found["sets"]
     labels = dict.fromkeys(label for s in sets.values() for label in s["found"])
-    draws = ", ".join(f"{n} {s['draws']}" for n, s in sets.items())
+    draws = "; ".join(f"{n}: {s['draws']}" for n, s in sets.items())
     lines = [
-        "Dist_rec / Plaus_prox / columns changed; epsilon 1 and delta 1e-6 (DPGAN: 1e-5, no promise), the same grid,",
-        f"people and search (`benchmarks/studies/synthetic_peers.py`; draws: {draws}).",
+        "Dist_rec / Plaus_prox / columns changed; epsilon 1 unless told, delta 1e-6 (DPGAN: 1e-5, no promise), the",
+        f"same grid, people and search (`benchmarks/studies/synthetic_peers.py`; draws: {draws}).",
         "",
         _line("", list(sets)),
         f"|---|{'---|' * len(sets)}",
@@ -106,6 +112,70 @@ def peer_table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def form_table(found: dict[str, Any]) -> str:
+    """What two trees, or cliques of three, would gain."""
+    sets = found["sets"]
+    draws = max(s["draws"] for s in sets.values())
+    lines = [
+        "Plaus_prox (typical) less that of the tree with 95% interval, paired by person, and the total variation of",
+        f"pairs; {draws} draws each (`benchmarks/studies/synthetic_forms.py`). Epsilon 1,000: the form alone.",
+        "",
+        _line("", list(sets)),
+        f"|---|{'---|' * len(sets)}",
+    ]
+    for label in next(iter(sets.values()))["found"]:
+        held = [s["found"][label] for s in sets.values()]
+        less = [_interval(f["plausibility_less_that_of_the_tree"]) for f in held]
+        if label.startswith("tree"):
+            less = [f"{f['plaus_prox']['value']:.3f}" for f in held]
+        lines.append(_line(label, [f"{p}; {f['synthetic_table']['two_way']:.3f}" for p, f in zip(less, held)]))
+    return "\n".join(lines) + "\n"
+
+
+def level_table(found: dict[str, Any]) -> str:
+    """What it is worth to count more, or less, of few people."""
+    sets = found["sets"]
+    draws, people = (max(s[n] for s in sets.values()) for n in ("draws", "n_people"))
+    lines = [
+        "Plaus_prox less that of columns alone, sparsity; typical (95%, paired by person), and the total variation of",
+        f"pairs; {draws} draws, up to {people} people (`benchmarks/studies/synthetic_levels.py`). In brackets: people",
+        "per unit of noise on a pair, and on a column. The rule was chosen by the sets without a star.",
+        "",
+        "| set, epsilon | nothing | columns by decision | columns | pairs |",
+        "|---|---|---|---|---|",
+    ]
+    for name, s in sets.items():
+        for epsilon, e in s["epsilons"].items():
+            noise, cells = e["people_per_noise"], []
+            for level in ("nothing", "columns by decision", "columns", "pairs"):
+                held = e["levels"][level]
+                less = [_interval(held[r]["plausibility_less_that_of_columns"]) for r in ("sparsity", "typical")]
+                if level == "columns":
+                    less = [f"{held[r]['plaus_prox']['value']:.3f}" for r in ("sparsity", "typical")]
+                cells.append(f"{less[0]}; {less[1]}; {held['two_way']:.2f}")
+            star = "" if s["chosen_by"] else "*"
+            lines.append(_line(f"{name}{star}, {epsilon} ({noise['pairs']:.0f}; {noise['columns']:.0f})", cells))
+    return "\n".join(lines) + "\n"
+
+
+def power_table(found: dict[str, Any]) -> str:
+    """What a one-run audit catches."""
+    parts = list(found["cases"][0]["by_part"])
+    words = ["all of the noise" if p == "1" else f"noise / {p}" for p in parts]
+    lines = [
+        "Runs that refute the rho of epsilon 1 and delta 1e-6 (`benchmarks/studies/one_run_power.py`).",
+        "",
+        _line("canaries, delta (its epsilon; CPU seconds of a run)", words),
+        f"|---|{'---|' * len(parts)}",
+    ]
+    for case in found["cases"]:
+        held = case["by_part"]
+        cost = max(h["cpu_seconds"] for h in held.values())
+        label = f"{case['canaries']:,}, {case['delta']:g} ({held['1']['claim']:.2f}; {cost:.2g})"
+        lines.append(_line(label, [f"{h['caught']} of {h['runs']}" for h in held.values()]))
+    return "\n".join(lines) + "\n"
+
+
 def place(text: str, start: str = START, end: str = END, page: str | None = None) -> str:
     """The page with this table."""
     page = PAGE.read_text(encoding="utf-8") if page is None else page
@@ -117,6 +187,12 @@ def whole_page() -> str:
     """The page with all its tables."""
     page = place(table(_read(RESULTS)))
     page = place(model_table(_read(MODELS)), MODEL_START, MODEL_END, page)
+    page = place(form_table(_read(FORMS)), FORM_START, FORM_END, page)
+    for made, path, start, end in (
+        (level_table, FEW, FEW_START, FEW_END),
+        (power_table, POWER, POWER_START, POWER_END),
+    ):
+        page = place(made(_read(path)), start, end, page) if path.exists() else page
     return place(peer_table(_read(PEERS)), PEER_START, PEER_END, page) if PEERS.exists() else page
 
 

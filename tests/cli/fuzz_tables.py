@@ -1,105 +1,196 @@
-"""Made-up tables and files, good and bad, sent through the commands that an officer uses.
+"""Made-up tables and files, good and bad, sent through all commands.
 
-Of every case it must hold: no traceback, nobody's value in a message, and every table that was written has k people
-in each class, counted by pandas. `python tests/cli/fuzz_tables.py --cases 50000 --state fuzz.json` goes on where it
-stopped; a case is repeated with `--only SEED`.
+Of every case it must hold: no traceback, nobody's value in a message or on a page, and every table that was written
+has k people in each class, counted by pandas. `python tests/cli/fuzz_tables.py --cases 50000 --state fuzz.json` goes on
+where it stopped; a case is repeated with `--only SEED`. Dear commands are drawn rarely, so that an hour is enough.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import gzip
 import io
 import json
 import random
 import sys
 import tempfile
+import time
 import traceback
-from datetime import date, timedelta
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
+import typer
+from made_up import MadeUp
 
-from countervail.cli import main
+import countervail.cli
 from countervail.core.files.schema_file import read_schema
+from countervail.core.schema import Schema
 
-ODD = (
-    "=1+1",
-    "-",
-    "NA",
-    "null",
-    "é",
-    "日本",
-    "a,b",
-    "x;y",
-    'say "hi"',
-    "two\nlines",
-    "\u202eturned",
-    "@me",
-    "'quoted",
-    "*",
-)
-SEPARATORS = (",", ",", ";", "\t")
+QUIET = ("risk", "check", "anonymize", "dit", "rules", "audit", "attack", "recommend", "ledger", "compare", "verify")
+EXPLAINERS = ("cfk", "cfk", "cfk", "nice", "private-synthetic", "private-histograms", "noisy-counterfactual")
+ATTACKS = ("linkage", "singling-out", "membership", "reidentification", "attribute-inference", "linkability", "shallow")
+# How often each is drawn; recommend and compare train models many times over.
+OFTEN = {
+    "risk": 0.3,
+    "hierarchy": 0.2,
+    "anonymize": 0.5,
+    "sweep": 0.02,
+    "rules": 0.08,
+    "explain": 0.1,
+    "dit": 0.08,
+    "budget": 0.04,
+    "attack": 0.05,
+    "audit": 0.02,
+    "recommend": 0.004,
+    "compare": 0.002,
+}
+DECIDED = {"explain", "attack", "audit", "recommend", "compare", "rules"}
 
 
 class Case:
     """One seed: a table, a file of it, and what is done with them."""
 
-    def __init__(self, seed: int, folder: Path) -> None:
-        self.chance, self.folder, self.seed = random.Random(seed), folder, seed
+    def __init__(self, seed: int, folder: Path, *only: str) -> None:
+        self.chance, self.folder = random.Random(seed), folder
+        self.wanted = [name for name, often in OFTEN.items() if self.chance.random() < often]
+        self.wanted = list(only) or self.wanted or ["anonymize"]
+        decided = bool(DECIDED & set(self.wanted)) and self.chance.random() < 0.8
+        self.made = MadeUp(self.chance, folder, seed, decided=decided)
         self.faults: list[str] = []
-        self.secrets: set[str] = set()
+        self.ran: Counter[str] = Counter()
+        self.data, self.flags, self.schema = folder, [""], folder / "s.toml"
 
     def go(self) -> list[str]:
-        """Run the commands; what went wrong."""
-        data, flags = self.file()
-        schema = self.folder / "s.toml"
-        code, _, _ = self.run("schema", data, "-o", schema, *flags, *self.some("--json"))
-        if code or not schema.exists():
-            self.run("risk", data, "-s", schema, *flags)
+        """Run the commands that were drawn; what went wrong."""
+        self.data, self.flags = self.made.written()
+        code, _, _ = self.run("schema", self.data, "-o", self.schema, *self.flags, *self.some("--json"))
+        if code or not self.schema.exists():
+            self.run("risk", self.data, "-s", self.schema, *self.flags)
             return self.faults
-        self.edit(schema)
-        known = read_schema(schema)
-        self.run(
-            "risk",
-            data,
-            "-s",
-            schema,
-            *flags,
-            "--k",
-            str(self.chance.randint(1, 12)),
-            *self.page("risk"),
-            *self.some("--json"),
-        )
-        names = known.names()
-        self.run("hierarchy", data, self.chance.choice([*names, "nobody"]), *self.some("-s", schema), *flags)
-        self.anonymize(data, schema, flags)
-        if self.chance.random() < 0.1:
-            self.run("anonymize", data, "-s", schema, *flags, "--sweep", "k=2,4", *self.page("sweep"))
-        if self.chance.random() < 0.1 and known.target is not None:
-            self.run("rules", data, "-s", schema, *flags, "--k", "2", *self.page("rules"), "--json")
+        self.made.edit(self.schema)
+        known = read_schema(self.schema)
+        for name in self.wanted:
+            getattr(self, name)(known)
         return self.faults
 
-    def anonymize(self, data: Path, schema: Path, flags: list[str]) -> None:
+    def on(self, command: str, *words: object) -> tuple[int, str, str]:
+        """A command on the file."""
+        return self.run(command, self.data, "-s", self.schema, *self.flags, *words)
+
+    def risk(self, known: Schema) -> None:
+        self.on("risk", "--k", self.chance.randint(1, 12), *self.page("-o", "risk"), *self.some("--json"))
+
+    def hierarchy(self, known: Schema) -> None:
+        name = self.chance.choice([*known.names(), "nobody"])
+        self.run("hierarchy", self.data, name, *self.some("-s", self.schema), *self.flags)
+
+    def anonymize(self, known: Schema) -> None:
         k = self.chance.choice((1, 2, 2, 3, 5, 10))
-        known = read_schema(schema)
-        out = self.folder / self.chance.choice(("p.csv", "p.csv", "p.csv.gz", "p.parquet"))
-        words = ["anonymize", data, "-s", schema, "-o", out, "--k", str(k), *flags, *self.page("page")]
-        words += self.some("--labels", self.chance.choice(("tight", "hierarchy")))
-        words += self.some("--mode", "relaxed") + self.some("--suppress", "0.1") + self.some("--json")
-        words += self.some("--by-class") if known.target is not None or self.chance.random() < 0.1 else []
-        others = known.names("sensitive", "attribute", "target") or known.names()
-        words += self.some("--l", "2", "--sensitive", self.chance.choice(others))
-        for name in known.names("sensitive", "attribute", "target"):
-            words += ["--keep", name]
-        code, _, _ = self.run(*words)
-        if code or not out.exists():
+        out = self.published(known, k)
+        if out is None:
             return
         self.recount(out, known.names("quasi"), k)
-        said, _, _ = self.run("check", out, "-s", schema, "--k", str(k), "--rows-are-people", *self.page("check"))
+        page = self.page("-o", "check")
+        said, _, _ = self.run("check", out, "-s", self.schema, "--k", k, "--rows-are-people", *page)
         if said != 0:
             self.faults.append(f"check says {said} of a table that anonymize wrote")
+
+    def published(self, known: Schema, k: int) -> Path | None:
+        """A table that was let go, or None."""
+        out = self.folder / self.chance.choice(("p.csv", "p.csv", "p.csv.gz", "p.parquet"))
+        words: list[object] = ["-o", out, "--k", k, *self.page("--report", "page"), *self.some("--json")]
+        if self.chance.random() < 0.1:
+            words += ["--method", "microaggregation", *self.some("--algorithm", "v-mdav")]
+        else:
+            words += self.some("--labels", self.chance.choice(("tight", "hierarchy"))) + self.some("--suppress", "0.1")
+            words += self.some("--mode", self.chance.choice(("relaxed", "local")))
+            words += self.some("--by-class") if known.target is not None or self.chance.random() < 0.1 else []
+            others = known.names("sensitive", "attribute", "target") or known.names()
+            words += self.some("--l", "2", "--sensitive", self.chance.choice(others))
+        for name in known.names("sensitive", "attribute", "target"):
+            words += ["--keep", name]
+        code, _, _ = self.on("anonymize", *words)
+        return None if code or not out.exists() else out
+
+    def sweep(self, known: Schema) -> None:
+        self.on("anonymize", "--sweep", "k=2,4", *self.page("--report", "sweep"))
+
+    def rules(self, known: Schema) -> None:
+        self.on("rules", "--k", "2", *self.page("-o", "rules"), *self.some("--json"))
+
+    def dit(self, known: Schema) -> None:
+        column = self.chance.choice(known.names("sensitive", "attribute") or known.names())
+        words = self.some("--method", self.chance.choice(("microaggregation", "k-common", "dp-table")))
+        words = words or ["--k", str(self.chance.choice((1, 2, 5))), *self.some("--l", "2")]
+        self.on("dit", *words, *self.some("--json"), "--sensitive", column, "--records", "2", *self.page("-o", "dit"))
+
+    def explain(self, known: Schema) -> None:
+        self.answers(known)
+
+    def answers(self, known: Schema) -> Path | None:
+        """Explanations that were written, or None."""
+        out = self.folder / self.chance.choice(("e.json", "e.json", "e.csv", "e.html", "e.txt"))
+        method = self.chance.choice(EXPLAINERS)
+        words: list[object] = ["-o", out, "--method", method, *self.some("--json"), *self.some("--n", "2")]
+        words += ["--k", self.chance.choice((2, 2, 5))] if method == "cfk" else []
+        words += self.some("--search", self.chance.choice(("exact", "grasp"))) if method == "cfk" else []
+        words += self.some("--target", "other") + self.some("--immutable", self.chance.choice(known.names()))
+        if method not in ("cfk", "nice") or self.chance.random() < 0.3:
+            words += ["--rows", self.made.written("r", 3, damage=False)[0] if self.flags else self.data]
+        words += self.some("--language", self.chance.choice(("de", "fr", "nl", "nl", "xx")))
+        code, _, _ = self.on("explain", *words)
+        return out if not code and out.suffix == ".json" and out.exists() else None
+
+    def budget(self, known: Schema) -> None:
+        """A ledger, something counted in it, and what it shows."""
+        ledger, epsilon = self.folder / "b.ledger", self.chance.choice(("0.5", "4", "4", "4", "-1", "nan", "1e400"))
+        words = self.some("--delta", "1e-6") + self.some("--plan", self.chance.choice(("0.1", "0.1:5,1:1", "x")))
+        self.run("ledger", "create", ledger, "--dataset", "people", "--epsilon", epsilon, *words)
+        counted = ["--ledger", ledger, "--dataset", self.chance.choice(("people", "people", "others"))]
+        out = self.folder / "n.csv"
+        method = self.some("--method", "dp-table", "--epsilon", "1") or ["--k", "2"]
+        self.on("anonymize", "-o", out, *method, *counted)
+        self.run("ledger", "show", ledger, *self.some("--check"), *self.some("--json"))
+        shown = self.folder / self.chance.choice(("h.html", "h.json", "h.csv"))
+        self.run("ledger", "history", ledger, *self.some("-o", shown), *self.some("--json"))
+
+    def against(self, known: Schema) -> tuple[Path, list[object]] | None:
+        """Something that was released, with its people and others."""
+        what = self.answers(known) if self.chance.random() < 0.5 else self.published(known, 2)
+        if what is None:
+            return None
+        control, _ = self.made.written("c", self.chance.choice((5, 25, 40)), damage=False)
+        if self.flags:  # they would hold for the file of the others too
+            return None
+        return what, ["-s", self.schema, "--against", self.data, "--control", control]
+
+    def attack(self, known: Schema) -> None:
+        if (found := self.against(known)) is not None:
+            what, words = found
+            self.run("attack", self.chance.choice(ATTACKS), what, *words, "--targets", "20", *self.some("--json"))
+            if what.suffix == ".json":
+                self.run("check", what, "-s", self.schema, "--against", self.data, "--k", "2", *self.page("-o", "ck"))
+
+    def audit(self, known: Schema) -> None:
+        if (found := self.against(known)) is None:
+            return
+        what, words = found
+        dossier = self.folder / "a.json"
+        more = [x for name in self.chance.sample(ATTACKS, 2) for x in ("--attack", name)]
+        more += self.some("-o", self.folder / "a.html") + self.some("-o", self.folder / "a.pdf")
+        more += self.some("--junit", self.folder / "a.xml") + self.some("--by", self.chance.choice(known.names()))
+        code, _, _ = self.run("audit", what, *words, "--jobs", "1", *more, "-o", dossier, *self.some("--json"))
+        if code == 0:
+            self.run("verify", dossier, *self.some("-s", self.schema))
+
+    def recommend(self, known: Schema) -> None:
+        words = ["--people", "3", "--runs", "1", "--seeds", "1", "--audit-draws", "0", "--neighbours", "3"]
+        self.on("recommend", *words, *self.page("-o", "choice"), *self.some("--json"))
+
+    def compare(self, known: Schema) -> None:
+        self.on("compare", "--answers", "5", *self.page("-o", "compared"), *self.some("--json"))
 
     def recount(self, out: Path, quasi: list[str], k: int) -> None:
         parquet = out.suffix == ".parquet"
@@ -115,9 +206,10 @@ class Case:
         out, err = io.StringIO(), io.StringIO()
         code, before = 0, sys.argv
         sys.argv = ["countervail", *args]
+        self.ran[args[0]] += 1
         try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                main()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), one_command():
+                countervail.cli.main()
         except SystemExit as left:
             code = left.code if isinstance(left.code, int) else 1
         except BaseException:  # noqa: BLE001 -- whatever comes is what is looked for
@@ -125,109 +217,65 @@ class Case:
             code = 99
         finally:
             sys.argv = before
-        if "outside its declared" in err.getvalue():
+        self.look(args, out.getvalue(), err.getvalue())
+        return code, out.getvalue(), err.getvalue()
+
+    def look(self, args: list[str], out: str, err: str) -> None:
+        """What a command said and showed must hold nobody's value."""
+        if "outside its declared" in err and args[0] not in ("attack", "audit", "explain"):  # files of other people
             self.faults.append(f"{args[0]}: the proposed schema does not fit the file that it came from")
-        told = err.getvalue() + (out.getvalue() if args[0] in ("risk", "check", "anonymize") else "")
+        told = err + (out if args[0] in QUIET else "")
         if "Traceback" in told:
             self.faults.append(f"{args[0]}: a traceback was printed")
-        self.faults += [f"{args[0]} tells somebody's value" for s in self.secrets if s in told][:1]
-        return code, out.getvalue(), err.getvalue()
+        if args[0] != "explain":
+            told += "".join(p.read_text(encoding="utf-8") for p in self.folder.glob("*.html") if p.name != "e.html")
+        self.faults += [f"{args[0]} tells somebody's value" for s in self.made.secrets if s in told][:1]
 
     def some(self, *words: object) -> list[str]:
         return [str(w) for w in words] if self.chance.random() < 0.25 else []
 
-    def page(self, name: str) -> list[str]:
-        flag = "--report" if name in ("page", "sweep") else "-o"
-        return [flag, str(self.folder / f"{name}.html")] if self.chance.random() < 0.15 else []
-
-    def file(self) -> tuple[Path, list[str]]:
-        """A file of made-up people, now and then a damaged one."""
-        c = self.chance
-        rows = c.choice((1, 3, 8, 20, 40, 60, 60, 90))
-        columns = {}
-        for i in range(c.randint(1, 6)):
-            name, cells = self.column(rows, i)
-            columns[name] = cells
-        sep, flags = c.choice(SEPARATORS), []
-        kind = c.random()
-        frame = pd.DataFrame(columns)
-        if kind < 0.08:
-            path = self.folder / "d.parquet"
-            frame.to_parquet(path, index=False)
-        elif kind < 0.11:
-            path = self.folder / "d.xlsx"
-            frame.map(lambda v: "".join(ch for ch in str(v) if ch.isprintable()) if v is not None else v).to_excel(
-                path, index=False
-            )
-        else:
-            encoding = c.choice(("utf-8", "utf-8", "utf-8-sig", "utf-16", "cp1252"))
-            text = frame.to_csv(index=False, sep=sep)
-            if c.random() < 0.3:
-                flags += ["--sep", {"\t": "tab"}.get(sep, sep)]
-            if encoding in ("utf-16", "cp1252") and c.random() < 0.8:
-                flags += ["--encoding", encoding]
-            if c.random() < 0.1:
-                flags += ["--decimal", ",", "--thousands", "."] if sep != "," else ["--decimal", "."]
-            if c.random() < 0.05:
-                text = text[: c.randint(0, len(text))]
-            if c.random() < 0.05:
-                text = text.replace(frame.columns[0], frame.columns[-1], 1)
-            raw = text.encode(encoding, errors="replace")
-            if c.random() < 0.04:
-                raw = bytes(c.randrange(256) if c.random() < 0.1 else b for b in raw)
-            path = self.folder / c.choice(("d.csv", "d.csv", "d.csv.gz"))
-            path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
-        return path, flags
-
-    def column(self, rows: int, i: int) -> tuple[str, list[object]]:
-        c = self.chance
-        kind = c.choice(("int", "float", "date", "label", "code", "secret", "odd", "one", "empty", "flag", "long"))
-        name = c.choice(
-            ("age", "Name", "PLZ", "Geburtsdatum", "city", "x", "Größe", "=sum", "salary", "class", "a b", "e-mail")
-        )
-        name = f"{name}{i}" if c.random() < 0.7 else f"{i}{name}"
-        made = [self.cell(kind, c) for _ in range(rows)]
-        if kind == "secret":
-            self.secrets.update(str(v) for v in made)
-        if c.random() < 0.3:
-            made = [None if c.random() < 0.2 else v for v in made]
-        return name, made
-
-    def cell(self, kind: str, c: random.Random) -> object:
-        if kind == "int":
-            return str(c.choice((c.randint(0, 9), c.randint(18, 90), -5)))
-        if kind == "float":
-            return f"{c.gauss(1500, 700):.2f}".replace(".", c.choice((".", ".", ",")))
-        if kind == "date":
-            day = date(1950, 1, 1) + timedelta(c.randint(0, 20_000))
-            return (
-                day.strftime(c.choice(("%Y-%m-%d", "%Y-%m-%d", "%d.%m.%Y")))
-                if self.seed % 3
-                else day.strftime("%d/%m/%Y")
-            )
-        if kind == "code":
-            return f"{c.randint(0, 99_999):05}"
-        if kind == "secret":
-            return f"Zq{c.randrange(10**9):09}w"
-        if kind == "odd":
-            return c.choice(ODD)
-        if kind == "long":
-            return " ".join(c.choice(("one", "two", "three")) for _ in range(8))
-        return {"label": c.choice("abcd"), "one": "same", "empty": None, "flag": c.choice(("yes", "no"))}[kind]
-
-    def edit(self, schema: Path) -> None:
-        """As a person edits: some roles are changed."""
-        lines = schema.read_text(encoding="utf-8").splitlines()
-        for i, line in enumerate(lines):
-            if line.startswith("role = ") and self.chance.random() < 0.4:
-                lines[i] = f'role = "{self.chance.choice(("quasi", "quasi", "quasi", "attribute", "sensitive"))}"'
-        schema.write_text("\n".join(lines), encoding="utf-8")
+    def page(self, flag: str, name: str) -> list[str]:
+        return [flag, str(self.folder / f"{name}.html")] if self.chance.random() < 0.06 else []
 
 
-def faults_of(seed: int) -> list[str]:
+@cache
+def _command() -> object:
+    return typer.main.get_command(countervail.cli.app)
+
+
+@contextlib.contextmanager
+def one_command() -> object:
+    """The command line, put together once: that takes as long as most commands on a few rows."""
+    whole = _command()
+    before, countervail.cli.app = countervail.cli.app, whole
+    try:
+        yield
+    finally:
+        countervail.cli.app = before
+
+
+def faults_of(seed: int, *only: str) -> list[str]:
     """What goes wrong in one case."""
     with tempfile.TemporaryDirectory() as folder:
-        return Case(seed, Path(folder)).go()
+        return Case(seed, Path(folder), *only).go()
+
+
+def _go_on(asked: argparse.Namespace) -> int | str:
+    kept = json.loads(asked.state.read_text()) if asked.state.exists() else {"done": 0, "faults": {}}
+    ran, start = Counter(kept.get("ran", {})), time.process_time()
+    before = kept.get("seconds", 0.0)
+    for seed in range(kept["done"], asked.cases):
+        with tempfile.TemporaryDirectory() as folder:
+            case = Case(seed, Path(folder))
+            found = case.go()
+        ran += case.ran
+        if found:
+            kept["faults"][str(seed)] = found
+        kept |= {"done": seed + 1, "ran": dict(ran), "seconds": round(before + time.process_time() - start, 1)}
+        if seed % 50 == 49 or found:
+            asked.state.write_text(json.dumps(kept, indent=1))
+    asked.state.write_text(json.dumps(kept, indent=1))
+    return f"{len(kept['faults'])} of {kept['done']} cases failed; see {asked.state}" if kept["faults"] else 0
 
 
 if __name__ == "__main__":
@@ -235,15 +283,5 @@ if __name__ == "__main__":
     parser.add_argument("--cases", type=int, default=50_000)
     parser.add_argument("--state", type=Path, default=Path("fuzz.json"))
     parser.add_argument("--only", type=int)
-    asked = parser.parse_args()
-    if asked.only is not None:
-        sys.exit("\n".join(faults_of(asked.only)) or 0)
-    kept = json.loads(asked.state.read_text()) if asked.state.exists() else {"done": 0, "faults": {}}
-    for seed in range(kept["done"], asked.cases):
-        if found := faults_of(seed):
-            kept["faults"][str(seed)] = found
-        kept["done"] = seed + 1
-        if seed % 20 == 19 or found:
-            asked.state.write_text(json.dumps(kept, indent=1))
-    asked.state.write_text(json.dumps(kept, indent=1))
-    sys.exit(f"{len(kept['faults'])} of {kept['done']} cases failed; see {asked.state}" if kept["faults"] else 0)
+    given = parser.parse_args()
+    sys.exit("\n".join(faults_of(given.only)) or 0 if given.only is not None else _go_on(given))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import joblib
+import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
@@ -21,7 +22,7 @@ from countervail.cli import app
 from countervail.core.files.frames import write_frame
 from countervail.core.files.schema_file import read_schema, write_schema
 from countervail.core.schema import Schema
-from countervail.model import save_model
+from countervail.model import save_model, train_forest
 from countervail.testing import small_table
 
 COMMANDS = [c.name or c.callback.__name__ for c in app.registered_commands]
@@ -105,6 +106,35 @@ def test_explanations_are_private_by_default_and_who_hides_with_whom_is_kept(run
     assert "No privacy guarantee" not in err
 
 
+def test_whoever_waits_for_a_group_is_not_told_by_what_nobody_has(run, tmp_path):
+    # Ann is new and alone. Somebody asked with every job in turn: that "the table never had" it was not said of hers.
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"number": [f"n{i}" for i in range(30)], "age": rng.integers(20, 60, 30)})
+    frame["job"], frame["pay"] = rng.choice(["cook", "nurse"], 30), rng.integers(0, 10, 30)
+    frame["ok"] = np.where(frame["pay"] > 4, "yes", "no")
+    columns = (
+        cv.Column("number", role="identifier"),
+        cv.Column("age", "numeric", "quasi"),
+        cv.Column("job"),
+        cv.Column("pay", "numeric"),
+        cv.Column("ok", role="target"),
+    )
+    write_schema(Schema(columns, ("yes",)), tmp_path / "s.toml")
+    save_model(train_forest(cv.Table(frame, Schema(columns, ("yes",)))), tmp_path / "m.skops")
+    write_frame(pd.DataFrame({"age": [30], "job": ["pilot"], "pay": [1]}), tmp_path / "asked.csv")
+    said = []
+    for job in (None, "pilot", "cook"):
+        ann = pd.DataFrame({"number": ["ann1"], "age": [33], "job": [job], "pay": [7], "ok": ["yes"]})
+        write_frame(frame if job is None else pd.concat([frame, ann]), tmp_path / "people.csv")
+        kept = tmp_path / f"{job}.json"
+        if job is not None:
+            kept.write_bytes((tmp_path / "None.json").read_bytes())
+        words = ("-s", tmp_path / "s.toml", "-m", tmp_path / "m.skops", "-r", tmp_path / "asked.csv", "--k", 3)
+        assert run("explain", tmp_path / "people.csv", *words, "--previous", kept, "-o", tmp_path / "o.json")[0] == 0
+        said.append((tmp_path / "o.json").read_text())
+    assert all("value in job that the table never had" in text for text in said) and said[1] == said[2]
+
+
 def test_without_identifiers_nobody_is_recognised_in_a_later_run(run, folder, tmp_path):
     words = [w for w in explain(folder, "--previous", tmp_path / "r.json") if w not in ("--method", "nice")]
     code, out, err = run(*words)
@@ -129,6 +159,16 @@ def test_those_refused_are_explained_when_no_rows_are_given(run, folder):
 @pytest.mark.parametrize("reward", ["sparsity", "proximity"])
 def test_rewards_are_options(run, folder, reward):
     assert run(*explain(folder, "--reward", reward))[0] == 0
+
+
+def test_amounts_are_round_unless_they_are_asked_for_as_they_are(run, folder, tmp_path):
+    told = {}
+    for flags in ((), ("--amounts", "round"), ("--amounts", "exact")):
+        assert run(*explain(folder)[:6], *flags, "-o", tmp_path / "a.txt")[0] == 0
+        told[flags] = (tmp_path / "a.txt").read_text(encoding="utf-8")
+    assert told[()] == told["--amounts", "round"] != told["--amounts", "exact"]
+    code, _, err = run(*explain(folder, "--amounts", "exact"))
+    assert code == 2 and "--method nice does not take --amounts (that is for cfk)" in err
 
 
 def test_answers_are_written_in_every_format(run, folder, tmp_path):

@@ -87,7 +87,7 @@ def test_open_ends_and_sets_are_ranges_too(run, folder, tmp_path):
 @pytest.mark.parametrize("flag", [("--n", "3")])
 def test_methods_that_do_not_take_a_flag_name_those_that_do(run, folder, flag):
     code, _, err = run(*words(folder, *flag, method="noisy-counterfactual"))
-    assert code == 2 and "noisy-counterfactual does not take --n (that is for nice, " in err.replace("\n", " ")
+    assert code == 2 and "noisy-counterfactual does not take --n (that is for case-based, " in err.replace("\n", " ")
 
 
 @pytest.mark.parametrize("method", ["private-neighbours", "private-histograms", "dp-table"])

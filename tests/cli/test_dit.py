@@ -119,3 +119,32 @@ def test_what_cannot_be_done_is_said(files, arguments, says):
 def test_the_help_has_an_example():
     shown = CliRunner().invoke(app, ["dit", "--help"])
     assert "Example" in shown.output
+
+
+def test_learner_distance_and_ground_are_chosen_on_the_command_line(files):
+    (files / "ill.csv").write_text("flu;ill;*\ncold;ill;*\nnone;well;*\n", encoding="utf-8")
+    data = files / "report.json"
+    few = ("--k", "5", "--records", "3", "-o", str(data))
+    done = run(files, *few, "--learner", "logistic", "--ground", str(files / "ill.csv"))
+    assert done.exit_code == 0, done.output
+    told = json.loads(data.read_text())["tests"]["k=5"]
+    assert "Logistic" in told["learner"] and told["distance"] == "emd, path lengths in a hierarchy"
+    done = run(files, *few, "--distance", "max_divergence", "--learner", "tree")
+    told = json.loads(data.read_text())["tests"]["k=5"]
+    assert done.exit_code == 0 and "DecisionTree" in told["learner"] and told["distance"] == "max_divergence"
+    half, quarter = (run(files, "--k", "5", "--json", "--scale", s) for s in ("half", "quarter"))
+    means = [json.loads(r.stdout)["tests"]["k=5"]["mean"]["value"] for r in (half, quarter)]
+    assert means[0] == pytest.approx(2 * means[1], rel=0.1)  # told to two digits
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--ground", "far"), "--ground must be 'equal', 'ordered' or a hierarchy in a .csv file. Got 'far' instead."),
+        (("--ground", "ordered", "--distance", "kl"), "--ground is for --distance emd"),
+        (("--scale", "quarter", "--ground", "ordered"), "--scale quarter is for --distance emd with --ground equal"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(files, words, message):
+    done = run(files, *words)
+    assert isinstance(done.exception, ParameterError) and message in str(done.exception)

@@ -1,7 +1,9 @@
 """What is said beside a result is said on the terminal, in JSON and on the page: one source for all three."""
 
+import hashlib
 import html
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -37,9 +39,18 @@ def people(tmp_path):
     )
     write_schema(Schema(columns, ("yes",)), tmp_path / "s.toml")
     write_frame(pd.concat([frame, frame[["ok"]]], axis=1), tmp_path / "d.csv")
+    public = {"age": (0, 120), "pay": (0.0, 5000.0)}
+    known = {n: tuple(sorted(frame[n].unique())) for n in ("city", "code", "remark")} | {"ok.1": ("no", "yes")}
+    domains = {**public, **known}
+    declared = tuple(replace(c, domain=domains.get(c.name)) for c in columns)
+    write_schema(Schema(declared, ("yes",)), tmp_path / "g.toml")
+    others = frame.assign(age=frame["age"] + 1, code=[f"{8000 + i}" for i in range(rows)], pay=frame["pay"] + 7)
+    write_frame(pd.concat([others, others[["ok"]]], axis=1), tmp_path / "c.csv")
     return tmp_path
 
 
+SMALL = ("--people", "2", "--runs", "1", "--seeds", "1", "--neighbours", "3")
+PEOPLE = ("-s", "s.toml", "--against", "d.csv", "--control", "c.csv")
 COMMANDS = {
     "schema": (("schema", "d.csv"), None, ["more than once"]),
     "risk": (("risk", "d.csv", "-s", "s.toml"), "-o", ["more than once", "value of their own"]),
@@ -65,6 +76,29 @@ COMMANDS = {
         "-o",
         ["more than once", "No --model given"],
     ),
+    "recommend": (
+        ("recommend", "d.csv", "-s", "g.toml", *SMALL, "--audit-draws", "0"),
+        "-o",
+        ["more than once", "No --model given"],
+    ),
+    "compare": (("compare", "d.csv", "-s", "s.toml", "--answers", "5"), "-o", ["more than once", "No --model given"]),
+    "audit": (
+        ("audit", "a.json", *PEOPLE, "--attack", "linkage", "--jobs", "1"),
+        "-o",
+        ["more than once"],
+    ),
+    "attack": (("attack", "linkage", "a.json", *PEOPLE), None, ["more than once"]),
+    "check answers": (
+        ("check", "a.json", "-s", "s.toml", "--against", "d.csv", "--k", "2"),
+        None,
+        ["more than once"],
+    ),
+    "history": (("ledger", "history", "b.ledger"), "-o", []),
+    "show": (("ledger", "show", "b.ledger"), None, []),
+}
+BEFORE = {
+    "a.json": ("explain", "d.csv", "-s", "s.toml", "--method", "cfk", "--k", "3", "-o", "a.json"),
+    "b.ledger": ("ledger", "create", "b.ledger", "--dataset", "people", "--epsilon", "4"),
 }
 
 
@@ -72,12 +106,15 @@ COMMANDS = {
 def test_the_terminal_json_and_the_page_say_the_same(run, people, monkeypatch, name):
     monkeypatch.chdir(people)
     words, flag, expected = COMMANDS[name]
+    for made in (m for m in BEFORE if m in words):
+        assert run(*BEFORE[made])[0] == 0
     page = () if flag is None else (flag, "page.html")
     _, _, told = run(*words, *page)
     code, out, errors = run(*words, "--json")
     assert code in (0, 1), errors
     said = [line.removeprefix("Note: ") for line in told.splitlines() if line.startswith("Note: ")]
     found = json.loads(out)
+    found = found if isinstance(found, dict) else {}
     held = [n.removeprefix("Note: ") for n in (*found.get("notes", ()), *found.get("caveats", ()))]
     assert not [s for s in said if s not in held]
     shown = "" if flag is None else html.unescape((people / "page.html").read_text(encoding="utf-8"))
@@ -95,3 +132,23 @@ def test_notes_of_one_run_are_not_those_of_the_next(run, people, monkeypatch):
     write_frame(table.frame, people / "toy.csv")
     write_schema(table.schema, people / "toy.toml")
     assert "more than once" not in run("risk", "toy.csv", "-s", "toy.toml", "--json")[1]
+
+
+def test_no_page_confirms_guesses_about_a_table_that_is_not_published(run, people):
+    # Whoever knows all of a file but one value could try values until the SHA-256 on a page is right.
+    data, page = people / "d.csv", people / "page.html"
+    asked = ("-s", people / "s.toml", "-o", page)
+    assert run("risk", data, *asked)[0] == 0 and "SHA-256" not in page.read_text(encoding="utf-8")
+    assert run("check", data, *asked, "--k", 5)[0] == 1 and "SHA-256" not in page.read_text(encoding="utf-8")
+    assert hashlib.sha256(data.read_bytes()).hexdigest() not in page.read_text(encoding="utf-8")
+    blurred = pd.read_csv(data).assign(age="20-69", city="{Bruges, Ghent}", code="9")
+    write_frame(blurred.drop(columns="ok.1"), people / "public.csv")
+    assert run("check", people / "public.csv", *asked, "--k", 5)[0] == 0
+    assert hashlib.sha256((people / "public.csv").read_bytes()).hexdigest() in page.read_text(encoding="utf-8")
+
+
+def test_every_command_that_reads_people_is_among_these():
+    from countervail.cli import _READING
+
+    covered = {words[0] for words, _, _ in COMMANDS.values()}
+    assert {c.__name__ for c in _READING} - {"hierarchy"} <= covered  # which prints a file, and notes nothing else

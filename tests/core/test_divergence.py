@@ -1,5 +1,7 @@
 """Distances between distributions: worked values, and a linear programme as the slow twin of each closed form."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,6 +56,46 @@ def test_path_lengths_in_a_hierarchy():
     one = np.eye(4)
     assert d(one[[0]], one[[3]]) == pytest.approx([2])  # Dancer and Writer (figure 2 of the paper)
     assert d(one[[0]], one[[1]]) == pytest.approx([4])
+
+
+def test_groups_of_a_hierarchy_are_values_too():
+    # Kassem et al. (2018), figure 2: S takes values from {Engineer, Lawyer, Professional, Dancer, Writer, Artist, ANY};
+    # "the ground distance between Engineer and Artist is 3, and between Dancer and Writer is 2".
+    values = ("Engineer", "Lawyer", "Professional", "Dancer", "Writer", "Artist", "*")
+    d, one = distance(ground=JOBS, values=values), np.eye(len(values))
+    far = {(a, b): float(d(one[[i]], one[[j]])[0]) for i, a in enumerate(values) for j, b in enumerate(values)}
+    assert far["Engineer", "Artist"] == 3 and far["Dancer", "Writer"] == 2
+    assert far["Engineer", "Professional"] == 1 and far["Professional", "Artist"] == 2 and far["Engineer", "*"] == 2
+    steps = slow_path_lengths(JOBS)
+    assert all(far[a, b] == steps[a, b] for a in values for b in values)
+    with pytest.raises(SchemaError, match="misses 1 of the 2 values"):
+        distance(ground=JOBS, values=("Engineer", "Plumber"))
+
+
+def slow_path_lengths(tree):
+    """From every node to every other, edge by edge."""
+    edges = {frozenset(pair) for row in tree.rows for pair in pairwise(row)}
+    nodes = sorted({label for row in tree.rows for label in row})
+    out = {}
+    for start in nodes:
+        out[start, start], front = 0, [start]
+        while front:
+            node = front.pop(0)
+            for other in nodes:
+                if frozenset((node, other)) in edges and (start, other) not in out:
+                    out[start, other] = out[start, node] + 1
+                    front.append(other)
+    return out
+
+
+@settings(max_examples=40, deadline=None)
+@given(pairs(size=7))
+def test_masses_on_groups_move_as_the_linear_programme_says(both):
+    values = ("Engineer", "Lawyer", "Professional", "Dancer", "Writer", "Artist", "*")
+    steps = slow_path_lengths(JOBS)
+    cost = np.array([[steps[a, b] for b in values] for a in values])
+    p, q = both[:1], both[1:]
+    assert distance(ground=JOBS, values=values)(p, q) == pytest.approx(matrix_distance(p, q, cost), abs=1e-9)
 
 
 def test_ordered_values_by_rank_and_by_number():

@@ -90,7 +90,7 @@ def test_answers_are_counted_indexed_and_described():
 
 def test_a_row_without_an_answer_says_so():
     e = answers(status=pd.Series(["found", "no_counterfactual", "found"], dtype=object))
-    assert e[1].sentence == "No counterfactual exists within what was asked for."
+    assert e[1].sentence == "No change within what was asked for leads to another decision."
 
 
 def test_the_frame_puts_query_status_and_decision_first():

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from countervail.attack.differential.result import DifferentialResult, Kind
 from countervail.attack.result import AttackResult
 from countervail.auditing import Appetite, Audit, Finding, SideBySide
 from countervail.auditing.claims import Claim
-from countervail.auditing.finding import Counts
+from countervail.auditing.finding import Counts, WorstGroup
 from countervail.auditing.side_by_side import Contender
 from countervail.core.explanation import Explanations
 from countervail.core.files.release_file import Verdict
@@ -44,10 +45,12 @@ from countervail.measure.risk import Offender, Risk
 from countervail.measure.sweep import Sweep, SweepPoint
 from countervail.measure.table import ReleaseRisk
 from countervail.measure.utility import ModelUtility
+from countervail.protect._scanned import WrittenRelease
 from countervail.report.demo_page import DemoSummary, Variant
 from countervail.study import Study, StudyPlan
 from countervail.study.choose import Recommendation
 from countervail.study.plan import Cell
+from countervail.study.reproduce.result import Line, Reproduction
 from countervail.study.result import FIGURES, CellResult, Moments, Row
 from countervail.testing import small_table
 
@@ -80,7 +83,7 @@ def release():
 
 FINDING = Finding(
     "linkage", "singling out", False, "", "run", counts=Counts(10, 10, 10, 10), baseline=OPEN, planted=Counts(),
-    detail={"AUC": OPEN}, curve=((0.0, NAN),), worst=("a", Counts()),
+    detail={"AUC": OPEN}, curve=((0.0, NAN),), worst=WorstGroup("a", Counts()),
 )  # fmt: skip
 AUDIT = Audit.settle(
     {"name": "x"}, {"others": []}, {"text": "none"}, Appetite.default(), findings=(FINDING,),
@@ -109,6 +112,7 @@ RESULTS = [
     AllOf((KAnonymity(np.int64(5)), TCloseness(INF))),
     Budget("people", INF, NAN, plan=((np.float64(0.1), np.int64(3)),)),
     Verdict("k = 5", True, INF, 1, 0, 0),
+    WrittenRelease(Path("out"), 1, 0, 1, 1, NAN, NoGuarantee("none"), ("said",), ("a",)),
     Uniques(np.int64(9), 3, NAN, 1, None, INF, -INF, "snb", NAN, NAN, INF, NAN, np.float64(1)),
     KMap(np.int64(9), 3, 5, 0, NAN, INF, NAN, -INF, np.int64(1)),
     AUDIT.appetite,
@@ -126,9 +130,11 @@ RESULTS = [
     CELL,
     ROW,
     Study(PLAN, {PLAN.cells()[0]: NOBODY}),
+    Reproduction("p", "1", "Table 1", "x", "quick", (Line("r", "f", "1", {"c": {"value": NAN}}, "differs"),), (), NAN),
     Recommendation("privacy", ROW, (ROW,), (), ROW, np.int64(10), "Take it."),
     DemoSummary(1, 1, 1, NAN, VARIANT, VARIANT, VARIANT, "a", "b", ("c",), "d"),
     explanations(),
+    cv.FACE(neighbours=1).fit(cv.load("toy_credit"), cv.data.toy_credit_model).paths(cv.data.toy_credit_query()),
     release(),
     SEALED,
     cv.MLEM2().fit(TABLE.features, TABLE.target.to_numpy()).rules_,

@@ -229,3 +229,37 @@ def test_rows_that_are_all_there_ten_times_seem_copied_though_contents_are_few(t
     classes = np.repeat(np.arange(75), 10)
     assert not seem_copied(pd.DataFrame({"ill": rng.choice(["flu", "asthma", "none"], 750)}), classes)
     assert not seem_copied(pd.DataFrame(index=range(750)), classes)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [cv.Mondrian(k=5), cv.Microaggregation(k=5), cv.published.EqualHalvesMondrian(k=5), cv.CFK(k=5)],
+    ids=str,
+)
+def test_rows_of_one_person_can_be_linked_and_that_is_said(made, tmp_path):
+    """Two visits of everybody, the private columns the same: whoever is in both classes is one person, not five."""
+    rng, n = np.random.default_rng(1), 60
+    once = pd.DataFrame({"id": [f"p{i}" for i in range(n)], "age": rng.integers(20, 70, n), "pay": np.arange(n)})
+    frame = pd.concat([once, once.assign(age=rng.integers(20, 70, n))], ignore_index=True)
+    frame["ok"] = np.where(frame["pay"] > 30, "yes", "no")
+
+    def decide(rows):
+        return np.where(rows["pay"].to_numpy(float) > 30, "yes", "no")
+
+    def fit(frame):
+        table = cv.Table.from_frame(frame, target="ok", favourable="yes", identifiers=["id"], quasi_identifiers=["age"])
+        if isinstance(made, cv.CFK):
+            made.fit(table, decide)
+            return made.search_.row_group_, made.explain(frame[["age", "pay"]].head(2)).caveats
+        made.fit(table)
+        return made.cell_of_, made.protect().caveats
+
+    of, caveats = fit(frame)
+    pairs = pd.Series([tuple(sorted(p)) for p in zip(of[:n], of[n:])])
+    assert (pairs.map(pairs.value_counts()) == 1).any(), "somebody is the only one in both"
+    assert any("can be linked" in text for text in caveats)
+    if isinstance(made, cv.CFK):
+        made.save(tmp_path / "made.json")
+        again = cv.load_protector(tmp_path / "made.json", decide)
+        assert again.explain(frame[["age", "pay"]].head(2)).caveats == caveats
+    assert not any("can be linked" in text for text in fit(frame.head(n))[1])

@@ -256,3 +256,11 @@ def test_grids_are_proposed_from_names_alone_and_can_be_taken_as_they_are():
         grid = public_grid(name)
         cv.Column(name, type="numeric", domain=grid.domain, cuts=grid.cuts)  # a column takes it
     assert all(propose_schema(frame).schema[n].read for n in frame)  # what was read off the rows stays marked
+
+
+@pytest.mark.parametrize("name", ["plz", "code postal", "zip"])
+def test_a_few_numbers_named_as_codes_are_codes(name):
+    column = propose_schema(pd.DataFrame({name: [10115, 80331, 50667] * 20, "x": range(60)})).schema[name]
+    assert (column.type, column.role) == ("categorical", "quasi")
+    # Numbers of several lengths count something, whatever they are called.
+    assert propose_schema(pd.DataFrame({name: [5, 80331, 50667] * 20, "x": range(60)})).schema[name].type == "numeric"

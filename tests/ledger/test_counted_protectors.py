@@ -265,7 +265,9 @@ def test_frozen_groups_may_grow_and_nothing_else():
 def test_a_table_and_explanations_drawn_from_it_are_one_grouping():
     ledger, table = cv.Ledger("people", epsilon=1.0), small_table()
     cv.Mondrian(5, ledger=ledger).fit(table).protect(table)
-    cv.CFK(5, grouping="mondrian", ledger=ledger).fit(table, small_model).explain(refused())
+    cv.CFK(5, search=cv.protect.GroupSearch(grouping="mondrian"), ledger=ledger).fit(table, small_model).explain(
+        refused()
+    )
     other = cv.CFK(5, ledger=ledger).fit(table, small_model)
     with pytest.raises(RefusedError):
         other.explain(refused())

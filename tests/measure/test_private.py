@@ -110,3 +110,14 @@ def test_the_figures_of_a_single_answer_are_json(plain):
     read = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert read["dist_rec"]["deviation"] is None and read["dist_rec"]["mean"]["low"] is None
     assert read["m1"] == found.m1.to_dict()
+
+
+def test_missing_numbers_are_matched_like_any_other():
+    frame = pd.DataFrame({"x": [1.0, None, 2.0, None, 1.0], "ok": ["no", "yes", "no", "yes", "no"]})
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["x"])
+
+    def says(rows):
+        return np.where(rows["x"].isna(), "yes", "no")
+
+    answers = cv.NICE("none", target="favourable", justified=False).fit(table, says).explain(table.features)
+    assert cv.measure.answer_figures(answers, says, neighbours=1).matches.tolist() == [2.0] * int(answers.found.sum())

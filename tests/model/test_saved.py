@@ -3,6 +3,7 @@
 import io
 import pickle
 import random
+import threading
 import zipfile
 from functools import partial
 
@@ -82,6 +83,20 @@ def test_types_that_are_not_known_to_be_safe_are_refused_by_name(tmp_path):
     dump(FunctionTransformer(shout), tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match=r"not known to be safe: .*shout"):
         load_model(tmp_path / "m.skops")
+
+
+class HeldInC:
+    """As models of compiled libraries: their state is no Python object."""
+
+    def __init__(self, state):
+        self.state = state
+
+
+@pytest.mark.parametrize("state", [memoryview(b"x"), threading.Lock()])
+def test_a_model_that_no_file_can_hold_is_refused_when_it_is_saved(state, tmp_path):
+    with pytest.raises(ModelFileError, match="This model is not saved"):
+        save_model(HeldInC(state), tmp_path / "m.skops")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_function_with_something_put_in_beforehand_must_be_the_known_one(tmp_path):

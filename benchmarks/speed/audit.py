@@ -1,0 +1,187 @@
+"""Audits of published tables: Mondrian (k=10) over eight quasi-identifiers, at 10,000, 100,000 and 1,000,000 rows.
+
+The table is drawn: ages, postcodes, labels, hours, children and incomes, a sensitive column and a decision; as many
+strangers are drawn alike. Every attack runs in a process of its own: CPU seconds on its leak and on the release, and
+the most memory that the process held (resident, with the table, the strangers and the release in it). The audit as
+a whole (all attacks, risk, and the differential test on 200 people) runs on two processors: seconds on the clock, CPU
+seconds and the most memory of all its processes together (proportional), looked up every fifth of a second.
+`pairs` says how many nodes of a tree and rows were looked at to count everybody in every class.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from _record import ROOT, parse, provenance, write
+
+import countervail as cv
+
+RESULTS = ROOT / "benchmarks" / "results" / "audit.json"
+K, SEED = 10, 0
+SIZES = (10_000, 100_000, 1_000_000)
+GOAL = {"rows": 1_000_000, "seconds": 300, "gb": 4}
+
+
+def drawn(n: int) -> tuple[cv.Table, cv.Table]:
+    """Members and as many strangers."""
+    rng, size = np.random.default_rng(SEED), 2 * n
+    few, more = np.arange(1, 13) / 78, np.arange(1, 11) / 55
+    frame = pd.DataFrame(
+        {
+            "age": np.clip(rng.gamma(9, 5, size), 18, 95).astype(int),
+            "postcode": rng.integers(0, 500, size),
+            "sex": rng.choice(["f", "m"], size),
+            "education": rng.choice([f"e{i}" for i in range(12)], size, p=few),
+            "job": rng.choice([f"j{i}" for i in range(20)], size),
+            "hours": np.clip(rng.normal(38, 9, size), 0, 90).round().astype(int),
+            "children": rng.poisson(1.2, size),
+            "income": np.exp(rng.normal(10, 0.6, size)).round(-2),
+            "illness": rng.choice([f"i{i}" for i in range(10)], size, p=more),
+            "granted": rng.choice(["yes", "no"], size),
+        }
+    )
+    quasi = list(frame.columns[:8])
+    table = cv.Table.from_frame(frame, target="granted", quasi_identifiers=quasi, sensitive=["illness"])
+    members, strangers = table.split(test_size=0.5, random_state=SEED)
+    return members, strangers
+
+
+def prepare(place: Path, n: int) -> None:
+    """The table, the strangers and what is released, where the other processes find them."""
+    members, strangers = drawn(n)
+    protector = cv.Mondrian(K).fit(members)
+    place.write_bytes(pickle.dumps((members, strangers, protector, protector.protect(members))))
+
+
+def one(place: Path, label: str) -> dict[str, Any]:
+    """One attack, in this process; without a name the list of them."""
+    from countervail.auditing import battery
+    from countervail.auditing.subject import read_subject
+
+    members, strangers, _, release = pickle.loads(place.read_bytes())
+    subject = read_subject(release, members, strangers)
+    attacks = battery.fitting_attacks(subject)
+    labels = [a.label for a in attacks]
+    if not label:
+        return {"attacks": labels}
+    setting, i, out = battery.Setting(subject, members, attacks), labels.index(label), {}
+    for on in ("planted", "real"):
+        start = time.process_time()
+        done = battery.carry_out(setting, battery.Step(i, on))
+        if done.outcome == "failed":
+            raise SystemExit(f"{label}: {done.why}")
+        out[f"{on}_seconds"] = round(time.process_time() - start, 2)
+    return {**out, "gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)}
+
+
+def counted(place: Path) -> dict[str, Any]:
+    """Everybody in every class, by the tree."""
+    from countervail.core.counting import count_in_tree
+
+    members, _, _, release = pickle.loads(place.read_bytes())
+    rows = members.select("quasi")
+    count_in_tree(release.regions, rows)  # compiled, or loaded
+    start = time.process_time()
+    found, looked = count_in_tree(release.regions, rows)
+    seconds = time.process_time() - start
+    assert found.min() >= K
+    pairs = len(release.regions) * len(rows)
+    return {"seconds": round(seconds, 2), "pairs": pairs, "nodes": int(looked[0]), "rows": int(looked[1])}
+
+
+def whole(place: Path) -> dict[str, Any]:
+    """The audit as people call it, on two processors."""
+    members, strangers, protector, _ = pickle.loads(place.read_bytes())
+    peak, stop = [0.0], threading.Event()
+    watcher = threading.Thread(target=_watch, args=(peak, stop))
+    watcher.start()
+    start = time.perf_counter()
+    made = cv.audit(protector, members, control=strangers, budget=None, jobs=2)
+    seconds = time.perf_counter() - start
+    stop.set()
+    watcher.join()
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return {
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(sum(u.ru_utime + u.ru_stime for u in used), 1),
+        "gb": round(peak[0] / 2**20, 2),
+        "verdict": made.verdict,
+        "run": sum(f.status == "run" for f in made.findings),
+        "of": len(made.findings),
+        "differential_test": bool(made.beside.get("influence")),
+        "load": [round(v, 1) for v in os.getloadavg()[:2]],
+    }
+
+
+def _watch(peak: list[float], stop: threading.Event) -> None:
+    while not stop.wait(0.2):
+        peak[0] = max(peak[0], sum(map(_held, _family(os.getpid()))))
+
+
+def _family(pid: int) -> list[int]:
+    try:
+        below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        threads = [p for t in Path(f"/proc/{pid}/task").iterdir() for p in (t / "children").read_text().split()]
+    except OSError:
+        return [pid]
+    return [pid, *(q for p in sorted({*below, *threads}) for q in _family(int(p)))]
+
+
+def _held(pid: int) -> float:
+    """Kilobytes of a process, shared ones by their share."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((float(line.split()[1]) for line in lines if line.startswith("Pss:")), 0.0)
+
+
+def main() -> None:
+    """All sizes, one process at a time."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, nargs="*", default=SIZES, help="sizes of the table")
+    if "--case" in sys.argv:
+        what, place, label = parser.parse_known_args()[0].case
+        kinds = {"one": lambda: one(Path(place), label), "count": lambda: counted(Path(place))}
+        print(json.dumps({**kinds, "whole": lambda: whole(Path(place))}[what]()))
+        return
+    given = parse(parser, RESULTS, quick="8,000 rows")
+    found: dict[str, Any] = {**provenance([], SEED), "processors": 2, "k": K, "goal": GOAL, "sizes": {}}
+    for n in (8000,) if given.quick else given.rows:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder) / "made.pickle"
+            prepare(place, n)
+            print(f"{n:,} rows", flush=True)
+            size: dict[str, Any] = {"count": _in_process("count", place), "attacks": {}}
+            print(f"  count: {size['count']}", flush=True)
+            for label in _in_process("one", place)["attacks"]:
+                size["attacks"][label] = _in_process("one", place, label)
+                print(f"  {label}: {size['attacks'][label]}", flush=True)
+            size["audit"] = _in_process("whole", place)
+            print(f"  audit: {size['audit']}", flush=True)
+        found["sizes"][str(n)] = size
+    write(given, found)
+
+
+def _in_process(what: str, place: Path, label: str = "") -> dict[str, Any]:
+    call = [sys.executable, __file__, "--case", what, str(place), label]
+    done: dict[str, Any] = json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
+    return done
+
+
+if __name__ == "__main__":
+    main()

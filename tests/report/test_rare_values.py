@@ -1,0 +1,102 @@
+"""No page of any command shows a value that few people hold, unless the release itself shows it."""
+
+import html
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from countervail.core.files.frames import write_frame
+from countervail.core.files.schema_file import write_schema
+from countervail.core.schema import Column, Schema
+
+FLOOR = 10
+ROWS = 160
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """People with values of their own in every column: numbers, dates, codes, labels; and others."""
+    folder = tmp_path_factory.mktemp("rare")
+    rng = np.random.default_rng(0)
+
+    def people(first):
+        at = np.arange(first, first + ROWS)
+        return pd.DataFrame(
+            {
+                "years": 10_007 + 37 * at,
+                "born": [f"19{40 + i % 60}-{1 + i % 12:02}-{1 + (7 * i) % 28:02}" for i in at],
+                "place": [f"Xq{i}town" if i % 4 == 0 else ("Ghent", "Bruges", "Liege")[i % 3] for i in at],
+                "pay": 1_000_003 + 61 * at,
+                "illness": [f"Zw{i}itis" if i % 5 == 0 else ("flu", "cold")[i % 2] for i in at],
+                "group": rng.choice(["a", "b"], ROWS),
+                "ok": rng.choice(["no", "yes"], ROWS),
+            }
+        )
+
+    columns = (
+        Column("years", "numeric", "quasi", domain=(10_000, 30_000)),
+        Column("born", "date", "quasi", order="ymd"),
+        Column("place", role="quasi"),
+        Column("pay", "numeric"),
+        Column("illness", role="sensitive"),
+        Column("group"),
+        Column("ok", role="target"),
+    )
+    write_schema(Schema(columns, ("yes",)), folder / "s.toml")
+    members, others = people(0), people(ROWS)
+    write_frame(members, folder / "d.csv")
+    write_frame(others, folder / "c.csv")
+    return folder, pd.concat([members, others], ignore_index=True)
+
+
+DATA = ("d.csv", "-s", "s.toml")
+RELEASE = ("--k", "5", "--keep", "pay", "-o", "p2.csv", "--report", "page.html")
+MOVED = ("--method", "microaggregation", "--keep", "born", "--keep", "place")
+OTHERS = ("--against", "d.csv", "--control", "c.csv")
+PAGES = {
+    "risk": ("risk", *DATA, "-o", "page.html"),
+    "check": ("check", "p.csv", "-s", "s.toml", "--k", "5", "-o", "page.html"),
+    "anonymize": ("anonymize", *DATA, *RELEASE),
+    "hierarchy": ("anonymize", *DATA, *RELEASE, "--labels", "hierarchy"),
+    "microaggregation": ("anonymize", "d.csv", "-s", "m.toml", *RELEASE, *MOVED),
+    "sweep": ("anonymize", *DATA, "--sweep", "k=2,5", "--report", "page.html"),
+    "dit": ("dit", *DATA, "--k", "5", "--records", "5", "--sensitive", "illness", "-o", "page.html"),
+    "audit": ("audit", "p.csv", "-s", "s.toml", *OTHERS, "--jobs", "1", "--by", "group", "-o", "page.html"),
+    "compare": ("compare", *DATA, "--answers", "10", "-o", "page.html"),
+}
+
+
+def rare(frame):
+    """Texts of values that fewer than ten people hold, long enough not to stand in a page by chance."""
+    texts = set()
+    for name in frame.columns:
+        counts = frame[name].value_counts()
+        texts |= {str(v) for v in counts.index[counts < FLOOR] if len(str(v)) >= 5}
+    return texts
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_shows_a_value_that_few_people_hold(run, files, monkeypatch, name):
+    folder, everybody = files
+    monkeypatch.chdir(folder)
+    if not (folder / "p.csv").exists():
+        assert run("anonymize", *DATA, "--k", "5", "--keep", "pay", "-o", "p.csv")[0] == 0
+        text = (folder / "s.toml").read_text(encoding="utf-8")
+        numeric = re.sub(r'(\[columns\.(?:born|place)\]\n(?:type = "\w+"\n)?role = )"quasi"', r'\1"attribute"', text)
+        (folder / "m.toml").write_text(numeric, encoding="utf-8")
+    (folder / "page.html").unlink(missing_ok=True)
+    code, _, errors = run(*PAGES[name])
+    assert code in (0, 1) and (folder / "page.html").exists(), errors
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    shown = tokens(re.sub(r'\b(?:d|points|x|y|id)="[^"]*"', "", page))  # what is drawn is no text
+    csv = (folder / "p2.csv").read_text(encoding="utf-8") if "p2.csv" in PAGES[name] else ""
+    released = tokens(csv) | set(re.findall(r"\w+", csv))  # the ends of a range
+    assert sorted((rare(everybody) & shown) - released) == []
+
+
+def tokens(text):
+    """The words of a text, and its numbers without marks between thousands."""
+    plain = html.unescape(text)
+    return {w for text in (plain, re.sub(r"(?<=\d),(?=\d)", "", plain)) for w in re.findall(r"[\w-]+", text)}
