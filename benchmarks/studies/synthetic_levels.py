@@ -101,7 +101,7 @@ def study(name: str, epsilons: tuple[float, ...], queries: int, draws: int) -> d
                 near = figures["plaus_prox"]["value"]
                 print(f"{name:<14} {epsilon:<4g} {level:<20} {reward:<9} {near:.3f} {less.value:+.3f}", flush=True)
         out[f"{epsilon:g}"] = {"people_per_noise": {"pairs": on_pairs, "columns": on_columns}, "levels": levels}
-    about = {"n_train": len(s.train), "n_people": len(s.rows), "draws": draws, "chosen_by": name in CHOSEN_BY}
+    about = {"n_train": len(s.train), "n_people": len(s.rows), "draws": draws}
     return {**about, "epsilons": out}
 
 

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from synthetic_levels import CHOSEN_BY
+
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "synthetic.json"
 PAGE = ROOT / "docs" / "guide" / "synthetic.md"
@@ -153,7 +155,7 @@ def level_table(found: dict[str, Any]) -> str:
                 if level == "columns":
                     less = [f"{held[r]['plaus_prox']['value']:.3f}" for r in ("sparsity", "typical")]
                 cells.append(f"{less[0]}; {less[1]}; {held['two_way']:.2f}")
-            star = "" if s["chosen_by"] else "*"
+            star = "" if name in CHOSEN_BY else "*"
             lines.append(_line(f"{name}{star}, {epsilon} ({noise['pairs']:.0f}; {noise['columns']:.0f})", cells))
     return "\n".join(lines) + "\n"
 
