@@ -224,7 +224,7 @@ class Twin:
             gap, near, outside = self.gap(n, row[n], self.cells[g][n])
             if outside:
                 cell = self.cells[g][n]
-                out[n] = (near, gap + 2 * self.width(n, cell), self.options(n, cell))
+                out[n] = (near, gap + 8 * self.width(n, cell), self.options(n, cell))
         out |= {n: (b, self.term(n, row[n], b), [b]) for n, b in zip(self.private, v) if b != row[n]}
         return {n: m for n, m in out.items() if n not in self.immutable}
 

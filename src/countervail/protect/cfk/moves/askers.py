@@ -16,7 +16,7 @@ from countervail.protect.cfk.moves.offers import Offers
 
 CANDIDATES: Final = 64  # looked at together
 WAVES: Final = 10  # of candidates, for those whom the nearer ones did not help
-VAGUE: Final = 2.0  # what a cell leaves open counts so many times the way to it: it helps nobody to act
+VAGUE: Final = 8.0  # what a cell leaves open counts so many times the way to it: it helps nobody to act
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -24,7 +24,7 @@ class Moves:
     """What askers may move: arrays are asker x candidate x feature, candidates nearest first (-1: none).
 
     `goal` is the private value, or the value of the cell nearest to hers; `step` what the move costs: the way to the
-    goal, and twice how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must`
+    goal, and eight times how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must`
     (asker x feature): her own value is not allowed. `behind` (asker x candidate) is what the candidate is known by
     outside, and `least` (asker) the share of combinations that must hold. At most `most` features may move.
     """
