@@ -39,12 +39,16 @@ class Priority(StrEnum):
     proximity = "proximity"
     plausibility = "plausibility"
     privacy = "privacy"
+    trade_off = "trade-off"
+    model_agnostic = "model-agnostic"
 
 
 def recommend(
     data: Data,
     schema: SchemaFile,
-    priority: Annotated[Priority, typer.Option(help="What counts most.")] = Priority.correctness,
+    priority: Annotated[
+        Priority, typer.Option(help="What counts most; model-agnostic: what protects any explainer as it is.")
+    ] = Priority.correctness,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="A budget to try; may be repeated. Default: 1.", show_default=False)
     ] = None,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from countervail import registry
 from countervail.core.errors import RefusedError, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.stats import plain_value
@@ -18,8 +19,15 @@ PRIORITIES: dict[str, str] = {
     "proximity": "answers near to the person who asks",
     "plausibility": "answers near to people who exist",
     "privacy": "the least epsilon over all answers",
+    "trade-off": "privacy and near, plausible answers together",
+    "model-agnostic": "answers that change the decision, made private around any explainer",
 }
-_FIGURE = {"correctness": "correctness", "proximity": "dist_rec", "plausibility": "plaus_prox"}
+_FIGURE = {
+    "correctness": "correctness",
+    "model-agnostic": "correctness",
+    "proximity": "dist_rec",
+    "plausibility": "plaus_prox",
+}
 _FLOOR = 0.9
 
 
@@ -59,11 +67,14 @@ def recommend(
     ----------
     study : Study
         Of one table and one model; every setting in it is a candidate.
-    priority : {"correctness", "proximity", "plausibility", "privacy"}
-        What counts most. Near answers are worth nothing when they do not change the decision, so proximity and
-        plausibility are compared among mechanisms that do it often enough, if there are any. Of those that the
-        intervals cannot tell apart, the one that costs the least epsilon is taken. What was measured to carry nothing
-        of the records at an epsilon (`pays_above`: private-neighbours up to 10) is shown, and never taken.
+    priority : {"correctness", "proximity", "plausibility", "privacy", "trade-off", "model-agnostic"}
+        What counts most. "trade-off" adds a setting's place by epsilon over all answers to its place by distance and
+        plausibility (a promise that is no epsilon comes last by epsilon); "model-agnostic" looks at mechanisms that
+        take any explainer as it is, and at Correctness. Near answers are worth nothing when they do not change the
+        decision, so proximity and plausibility are compared among mechanisms that do it often enough, if there are
+        any. Of those that the intervals cannot tell apart, the one that costs the least epsilon is taken. What was
+        measured to carry nothing of the records at an epsilon (`pays_above`: private-neighbours up to 10) is shown, and
+        never taken.
     answers : int
         How many answers will be given: what is drawn once costs its epsilon once, the others cost it every time.
     allow_no_guarantee : bool
@@ -85,7 +96,11 @@ def recommend(
             "The study holds no mechanism with a guarantee, and one without is recommended only when that is allowed "
             "(allow_no_guarantee=True, --allow-no-guarantee)."
         )
-    ranked = sorted(able, key=lambda r: _order(r, priority, answers, floor))
+    if priority == "model-agnostic":
+        able = [r for r in able if "explainer" in registry.parameters(study.plan.named[r.mechanism].kind)]
+        if not able:
+            raise RefusedError("The study holds no mechanism that takes any explainer: compare noisy-counterfactual.")
+    ranked = _ranked(able, priority, answers, floor)
     worth = [r for r in ranked if study.plan.named[r.mechanism].pays(r.epsilon)]
     if not worth:
         raise RefusedError(
@@ -111,25 +126,43 @@ def total_epsilon(row: Row, answers: int) -> float:
     return promise.total if isinstance(promise, DifferentialPrivacy) else math.inf
 
 
+def _ranked(rows: Sequence[Row], priority: str, answers: int, floor: float) -> list[Row]:
+    """The best first."""
+    if priority != "trade-off":
+        return sorted(rows, key=lambda r: _order(r, priority, answers, floor))
+    spent, cost = [total_epsilon(r, answers) for r in rows], [_cost(r) for r in rows]
+    places = [sum(s < a for s in spent) + sum(c < b for c in cost) for a, b in zip(spent, cost)]
+    order = sorted(range(len(rows)), key=lambda i: (_mean_of(rows[i], "correctness") < floor, places[i], cost[i]))
+    return [rows[i] for i in order]
+
+
+def _cost(row: Row) -> float:
+    """How far answers are from the asker, and from people."""
+    return _mean_of(row, "dist_rec") + _mean_of(row, "plaus_prox")
+
+
+def _mean_of(row: Row, figure: str) -> float:
+    return row.figures[figure].mean.value
+
+
 def _order(row: Row, priority: str, answers: int, floor: float) -> tuple[float, ...]:
     """Smaller is better; later figures settle ties."""
-    mean = {n: f.mean.value for n, f in row.figures.items()}
-    cost = mean["dist_rec"] + mean["plaus_prox"]
-    if priority == "correctness":
-        return (-round(mean["correctness"], 3), cost)
+    correct, cost = _mean_of(row, "correctness"), _cost(row)
+    if _FIGURE.get(priority) == "correctness":
+        return (-round(correct, 3), cost)
     if priority == "privacy":
-        return (total_epsilon(row, answers), -mean["correctness"], cost)
-    return (mean["correctness"] < floor, mean[_FIGURE[priority]], -mean["correctness"])
+        return (total_epsilon(row, answers), -correct, cost)
+    return (correct < floor, _mean_of(row, _FIGURE[priority]), -correct)
 
 
 def _level(row: Row, first: Row, priority: str, floor: float) -> bool:
     """Whether the measurement cannot tell a row from the first."""
-    if priority == "privacy" or row is first:
+    if priority not in _FIGURE or row is first:
         return row is first
     figure = _FIGURE[priority]
     one, other = first.figures[figure].mean, row.figures[figure].mean
     enough = [r.figures["correctness"].mean.value >= floor for r in (first, row)]
-    fit = priority == "correctness" or not enough[0] or enough[1]
+    fit = figure == "correctness" or not enough[0] or enough[1]
     return fit and other.low <= one.high and one.low <= other.high
 
 

@@ -24,9 +24,9 @@ class Moves:
     """What askers may move: arrays are asker x candidate x feature, candidates nearest first (-1: none).
 
     `goal` is the private value, or the value of the cell nearest to hers; `step` what the move costs: the way to the
-    goal, and eight times how far the cell reaches; `many` how many values the cell has; equal moves share a `name`. `must`
-    (asker x feature): her own value is not allowed. `behind` (asker x candidate) is what the candidate is known by
-    outside, and `least` (asker) the share of combinations that must hold. At most `most` features may move.
+    goal, and `VAGUE` times how far the cell reaches; `many` how many values the cell has; equal moves share a `name`.
+    `must` (asker x feature): her own value is not allowed. `behind` (asker x candidate) is what the candidate is
+    known by outside, and `least` (asker) the share of combinations that must hold. At most `most` features may move.
     """
 
     offers: Offers

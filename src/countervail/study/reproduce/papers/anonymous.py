@@ -217,8 +217,9 @@ _REST = (
         ("acs_income_ca_2018",),
         (
             "Measured on ACS income with forests at epsilon 1 among the five mechanisms as described; DP-Pre: LDP, "
-            "DP-Post: noise after the search. The priorities 'trade-off' and 'model-agnostic' are no figures: the "
-            "first depends on weights, and the second holds where the explainer stays as it is (DP-Pre, DP-Post).",
+            "DP-Post: noise after the search. The priorities 'trade-off' and 'model-agnostic' are no figures of the "
+            "paper: `countervail recommend --priority trade-off` adds places by epsilon and by quality, and "
+            "`model-agnostic` looks at what leaves the explainer as it is (DP-Pre, DP-Post).",
         ),
         {"": "the paper's own Tables 2 to 7 put noisy max before Inline_DP in distance and plausibility"},
         _SIZES,
