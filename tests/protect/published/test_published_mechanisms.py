@@ -16,7 +16,7 @@ from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
-from countervail.protect.published.columns import laplace, response
+from countervail.protect.published.columns import laplace, response, response_of_any
 from countervail.protect.published.inline import REWARDS, SPLITS
 from countervail.testing import small_model, small_table
 
@@ -66,6 +66,15 @@ def test_response_keeps_the_truth_more_often_than_it_promises():
         assert found.low < share < found.high
 
 
+def test_the_letter_of_algorithm_2_keeps_the_truth_still_more_often():
+    # Kept with 3/4 and drawn again with 1/12: 5/6, each of the others 1/12; the ratio is 1 + 3 * 3 = 10, not 3.
+    values, n = np.array([0.0, 1.0, 2.0]), 40_000
+    drawn = Counter(response_of_any(np.full(n, 1.0), values, np.full(n, math.log(3)), generator(0)).tolist())
+    for value, share in ((1.0, 5 / 6), (0.0, 1 / 12), (2.0, 1 / 12)):
+        found = clopper_pearson(drawn[value], n, 1 - 1e-6)
+        assert found.low < share < found.high
+
+
 def test_a_column_of_one_value_stays():
     assert (response(np.full(5, 7.0), np.array([7.0]), np.full(5, 0.1), generator(0)) == 7).all()
 
@@ -90,10 +99,38 @@ def test_the_scale_of_the_noise_is_the_range_over_epsilon():
     assert abs(np.abs(noisy).mean() - 19.5) < 0.5
 
 
+def test_with_a_sensitivity_of_one_numbers_of_wide_columns_hardly_move():
+    n = 4_000
+    noisy = laplace(np.zeros(n), -1e6, 1e6, np.full(n, 0.1), generator(1), 1.0)
+    assert abs(np.abs(noisy).mean() - 9.5) < 0.5  # its scale is 1 / 0.1, less about a half cut off
+
+
+def test_a_basis_that_is_chosen_is_the_nearest_when_epsilon_is_large_and_any_when_it_is_small():
+    table, rows = whole_table(), whole_table(40, seed=1)
+    near = fitted(P.InlineDP(1e9, neighbours=8, basis="exponential", reward="gain"), table)
+    x = near.explainer_.encoder_.encode(rows.features)
+    pool, held = near.explainer_.rows_[:8][None].repeat(len(x), axis=0), np.ones((len(x), 8), dtype=bool)
+    far = np.array([near.explainer_.heom_.between(x, np.repeat(row[None], len(x), axis=0)) for row in pool[0]]).T
+    chosen = near._chosen(x, pool, held, 1e9, generator(0))
+    assert np.array_equal(far[np.arange(len(x)), chosen], far.min(axis=1))
+    drawn = np.concatenate([near._chosen(x, pool, held, 1e-9, generator(seed)) for seed in range(100)])
+    assert np.bincount(drawn, minlength=8).min() > 400  # of 500 each
+    held[:, :5] = False
+    assert near._chosen(x, pool, held, 1e-9, generator(0)).min() >= 5
+
+
+def test_gaussian_noise_on_counts_has_the_scale_of_the_laplace_noise():
+    made, counts = fitted(P.NoisyMax(1.0, noise="gaussian")), np.zeros(4)
+    scores = made._scores(0, (np.arange(4.0), counts), np.zeros(20_000), np.full(20_000, 2.0), generator(3))
+    assert abs(scores.std() - 4 / 2) < 0.02 and abs((np.abs(scores) < 2.0).mean() - 0.683) < 0.01
+
+
 @pytest.mark.parametrize(
     "made",
     [
         P.LDP(1e300),
+        P.LDP(1e300, response="any"),
+        P.LaplaceNoise(1e300, response="any"),
         P.LaplaceNoise(1e300),
         P.FeatureExponential(1e300, score="nearness"),
         P.InlineDP(1e300, neighbours=1, reward="gain"),
@@ -269,6 +306,11 @@ def test_people_for_whom_there_is_nobody_get_no_row():
         (P.InlineDP(float("nan")), "'epsilon' parameter of InlineDP"),
         (P.InlineDP(neighbours=0), "'neighbours' parameter of InlineDP"),
         (P.InlineDP(split="rows"), "'split' parameter of InlineDP"),
+        (P.InlineDP(basis="nearest"), "'basis' parameter of InlineDP"),
+        (P.InlineDP(sensitivity=2), "'sensitivity' parameter of InlineDP"),
+        (P.InlineDP(response="swapped"), "'response' parameter of InlineDP"),
+        (P.LaplaceNoise(response="none"), "'response' parameter of LaplaceNoise"),
+        (P.NoisyMax(noise="uniform"), "'noise' parameter of NoisyMax"),
         (P.DPGAN(delta=0), "'delta' parameter of DPGAN"),
         (P.DPGAN(steps=0), "'steps' parameter of DPGAN"),
         (P.DPGAN(rows=0), "'rows' parameter of DPGAN"),

@@ -86,10 +86,14 @@ class PublishedExplainer(ExplanationProtector):
     def _check_parameters(self) -> None:
         """Parameters of the subclass."""
 
+    def _readings(self) -> dict[str, str]:
+        """How the text is read where it leaves several ways: the response, and what noise is scaled by."""
+        return {}
+
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
         """Keep what answers need: NICE with the sparsity reward, fitted to the rows as they are."""
         self.explainer_ = self._nice(table, model, justified=True)
-        self.columns_ = Columns.of(self.explainer_.encoder_, self.explainer_.rows_)
+        self.columns_ = Columns.of(self.explainer_.encoder_, self.explainer_.rows_, **self._readings())
 
     def _nice(self, table: Table, model: Any, *, justified: bool) -> NICE:
         require_numbers(table.features, table.schema, self._owner, "table")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -19,22 +19,28 @@ class Columns:
     low: Floats
     high: Floats
     values: tuple[Floats, ...]
+    reach: Floats  # what the noise on numbers is scaled by
+    draw: str
 
     @classmethod
-    def of(cls, encoder: Encoder, rows: Matrix) -> Self:
+    def of(cls, encoder: Encoder, rows: Matrix, *, response: str = "kept", sensitivity: str = "range") -> Self:
         """From the rows themselves, as published."""
-        return cls(encoder.numeric, rows.min(axis=0), rows.max(axis=0), tuple(np.unique(c) for c in rows.T))
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        reach = np.ones(len(low)) if sensitivity == "one" else high - low
+        return cls(encoder.numeric, low, high, tuple(np.unique(c) for c in rows.T), reach, response)
 
     def noisy(self, j: int, cells: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
         """Column `j` with Laplace noise, or through randomised response; one budget per cell."""
         if self.numeric[j]:
-            return laplace(cells, float(self.low[j]), float(self.high[j]), epsilon, rng)
-        return response(cells, self.values[j], epsilon, rng)
+            return laplace(cells, float(self.low[j]), float(self.high[j]), epsilon, rng, float(self.reach[j]))
+        return _RESPONSES[self.draw](cells, self.values[j], epsilon, rng)
 
 
-def laplace(cells: Floats, low: float, high: float, epsilon: Floats, rng: np.random.Generator) -> Floats:
-    """Noise of scale (high - low) / epsilon, clipped to the range and cut to whole numbers."""
-    moved = cells + rng.laplace(size=cells.shape) * ((high - low) / epsilon)
+def laplace(
+    cells: Floats, low: float, high: float, epsilon: Floats, rng: np.random.Generator, reach: float | None = None
+) -> Floats:
+    """Noise of scale reach / epsilon (by default that of the range), clipped to the range and cut to whole numbers."""
+    moved = cells + rng.laplace(size=cells.shape) * ((high - low if reach is None else reach) / epsilon)
     whole: Floats = np.trunc(np.clip(moved, low, high))
     return whole
 
@@ -50,3 +56,16 @@ def response(cells: Floats, values: Floats, epsilon: Floats, rng: np.random.Gene
     place = np.searchsorted(values, cells)
     others = values[(place + rng.integers(1, len(values), cells.shape)) % len(values)]
     return np.where(kept, cells, others)
+
+
+def response_of_any(cells: Floats, values: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
+    """Algorithm 2 to the letter: with probability 1 / (1 + e**epsilon) one of all values, its own among them.
+
+    With m values the truth is 1 + m * e**epsilon times as likely as any other: more than ln m above what is promised.
+    """
+    drawn = rng.random(cells.shape) >= 1 / (1 + np.exp(-epsilon))
+    return np.where(drawn, values[rng.integers(0, len(values), cells.shape)], cells)
+
+
+_RESPONSES: Final = {"kept": response, "swapped": response, "any": response_of_any}
+RESPONSES: Final = ("kept", "any")

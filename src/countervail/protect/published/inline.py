@@ -13,9 +13,13 @@ from countervail.core.rng import RandomState
 from countervail.core.table import Table
 from countervail.explain.answering import Queries
 from countervail.protect.published.base import PublishedExplainer
+from countervail.protect.published.columns import RESPONSES
 
 SPLITS = ("columns", "columns and neighbours")
 REWARDS = ("nearest", "gain")
+SENSITIVITIES = ("range", "one")
+BASES = ("random", "exponential")
+_CHOICE = 0.5  # of the budget, for a basis that is chosen: the paper says "a fraction"
 _VALID = 1.0  # no score is larger: whatever changes the decision comes first
 
 
@@ -39,6 +43,15 @@ class InlineDP(PublishedExplainer):
         What makes a value rewarding. "gain": it raises the wanted score most. "nearest": the same while no value
         changes the decision; of those that do, the one that leads least far away. The paper does not say; only
         "nearest" gives its figures.
+    response : {"kept", "any"}
+        What randomised response makes of a label that it does not keep: another one, as in the authors' experiments,
+        or any value of the column, its own among them (Algorithm 2 to the letter).
+    sensitivity : {"range", "one"}
+        What the noise on numbers is scaled by: the range of the column, as in the experiments, or 1 for every column,
+        as the text says: then numbers of large columns hardly move.
+    basis : {"random", "exponential"}
+        How the neighbour is chosen whose columns open: by lot, or by the exponential mechanism with half of the budget,
+        its score the largest distance less its own, which the text offers as another possibility.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -74,6 +87,9 @@ class InlineDP(PublishedExplainer):
         neighbours: int = 20,
         split: str = "columns",
         reward: str = "nearest",
+        response: str = "kept",
+        sensitivity: str = "range",
+        basis: str = "random",
         target: Any = "favourable",
         random_state: RandomState = None,
     ) -> None:
@@ -81,6 +97,9 @@ class InlineDP(PublishedExplainer):
         self.neighbours = neighbours
         self.split = split
         self.reward = reward
+        self.response = response
+        self.sensitivity = sensitivity
+        self.basis = basis
         self.target = target
         self.random_state = random_state
 
@@ -90,14 +109,19 @@ class InlineDP(PublishedExplainer):
         return [
             cls(30.0, neighbours=3),
             cls(60.0, neighbours=2, split=SPLITS[1], reward=REWARDS[1]),
+            cls(60.0, neighbours=3, response="any", sensitivity="one", basis="exponential"),
             cls(30.0, random_state=0),
         ]
 
     def _check_parameters(self) -> None:
         check_count(self._owner, "neighbours", self.neighbours)
-        for name, known in (("split", SPLITS), ("reward", REWARDS)):
+        choices = {"split": SPLITS, "reward": REWARDS, "response": RESPONSES, "sensitivity": SENSITIVITIES}
+        for name, known in {**choices, "basis": BASES}.items():
             if getattr(self, name) not in known:
                 raise bad_parameter(self._owner, name, f"one of {known}", getattr(self, name))
+
+    def _readings(self) -> dict[str, str]:
+        return {"response": self.response, "sensitivity": self.sensitivity}
 
     def _learn(self, table: Table, model: Any, rng: np.random.Generator) -> None:
         super()._learn(table, model, rng)
@@ -120,14 +144,27 @@ class InlineDP(PublishedExplainer):
         """Query x neighbour x column: noisy values, and which columns of each query may change."""
         pool = self.explainer_.rows_[np.maximum(near, 0)]
         count = held.sum(axis=1)  # the nearest come first, so the neighbours that exist do
-        basis = pool[np.arange(len(x)), rng.integers(0, count)]
-        open_ = basis != x
+        budget = float(self.epsilon)
+        if self.basis == "exponential":
+            chosen = self._chosen(x, pool, held, _CHOICE * budget, rng)
+            budget *= 1 - _CHOICE
+        else:
+            chosen = rng.integers(0, count)
+        open_ = pool[np.arange(len(x)), chosen] != x
         parts = np.maximum(open_.sum(axis=1), 1) * (count if self.split == SPLITS[1] else 1)
-        share = np.repeat((float(self.epsilon) / parts)[:, None], pool.shape[1], axis=1)
+        share = np.repeat((budget / parts)[:, None], pool.shape[1], axis=1)
         for j in range(x.shape[1]):
             some = open_[:, j]
             pool[some, :, j] = self.columns_.noisy(j, pool[some, :, j], share[some], rng)
         return pool, open_
+
+    def _chosen(self, x: Matrix, pool: Floats, held: Bools, budget: float, rng: np.random.Generator) -> Ints:
+        """The exponential mechanism over neighbours; the largest of score + Gumbel noise is distributed as it draws."""
+        many = pool.shape[1]
+        far = self.explainer_.heom_.between(np.repeat(x, many, axis=0), pool.reshape(-1, x.shape[1])).reshape(-1, many)
+        score = np.where(held, far, -np.inf).max(axis=1, keepdims=True) - far
+        noisy = budget * score / 2 + rng.gumbel(size=score.shape)
+        return np.asarray(np.where(held, noisy, -np.inf).argmax(axis=1), dtype=np.int64)
 
     def _walk(self, asked: Queries, at: Ints, pool: Floats, held: Bools, open_: Bools) -> Matrix:
         """Each query takes its most rewarding value, closes that column, and goes on until the decision changes."""

@@ -15,7 +15,7 @@ from countervail.explain.answering import Queries
 from countervail.protect.published.base import PublishedExplainer
 from countervail.protect.published.columns import Columns
 
-RESPONSES = ("kept", "swapped")
+RESPONSES = ("kept", "swapped", "any")
 
 
 class LDP(PublishedExplainer):
@@ -25,9 +25,10 @@ class LDP(PublishedExplainer):
     ----------
     epsilon : float
         The budget that the authors claim for a record, shared equally by its columns.
-    response : {"kept", "swapped"}
+    response : {"kept", "swapped", "any"}
         Whether randomised response keeps a label with the larger of its two probabilities, as described, or with the
-        smaller one. The reported distances on Adult, which grow with epsilon, are those of the second.
+        smaller one. The reported distances on Adult, which grow with epsilon, are those of the second. "any" is
+        Algorithm 2 to the letter: what is not kept becomes any value of the column, its own among them.
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -91,7 +92,8 @@ class LDP(PublishedExplainer):
         """The noisy table, with the true labels."""
         encoder = Encoder.fit(table)
         rows = encoder.encode(table.features)
-        columns, share = Columns.of(encoder, rows), np.full(len(rows), float(self.epsilon) / rows.shape[1])
+        columns = Columns.of(encoder, rows, response=self.response)
+        share = np.full(len(rows), float(self.epsilon) / rows.shape[1])
         swapped = self.response == "swapped"  # a negative budget swaps the probabilities of the response
         noisy = np.column_stack(
             [

@@ -14,9 +14,11 @@ from countervail.core.rng import RandomState
 from countervail.core.table import Table
 from countervail.explain.answering import Queries
 from countervail.protect.published.base import PublishedExplainer
+from countervail.protect.published.columns import RESPONSES
 
 Held = tuple[Floats, Floats]  # the values of a column in a class, and how often each occurs
 SCORES = ("frequency", "nearness")
+NOISES = ("laplace", "gaussian")
 _ALL = -1  # in the place of a class that the model gives to no record
 _CELLS = 1 << 22  # cells of an answer x value matrix worked on at once
 
@@ -67,6 +69,9 @@ class LaplaceNoise(PostExplainer):
     ----------
     epsilon : float
         The budget that the authors claim for an answer, shared by the changed columns.
+    response : {"kept", "any"}
+        What randomised response makes of a label that it does not keep: another one, as in the authors' experiments,
+        or any value of the column, its own among them (Algorithm 2 to the letter).
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -94,6 +99,28 @@ class LaplaceNoise(PostExplainer):
 
     name: ClassVar[str] = "published-laplace"
     why: ClassVar[str] = "which columns changed is released exactly, and the noise depends on their number"
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        response: str = "kept",
+        target: Any = "favourable",
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(epsilon, target=target, random_state=random_state)
+        self.response = response
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(epsilon=5.0), cls(response="any", random_state=0)]
+
+    def _check_parameters(self) -> None:
+        _check_choice(self, "response", RESPONSES)
+
+    def _readings(self) -> dict[str, str]:
+        return {"response": self.response}
 
     def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
         return self.columns_.noisy(j, cells, epsilon, rng)
@@ -136,13 +163,19 @@ class _Frequencies(PostExplainer):
 class NoisyMax(_Frequencies):
     """Report noisy max as published: changed numbers become the most frequent value of the class, by noisy counts.
 
-    As in the authors' experiments the counts get Laplace noise, the budget of a column is divided by its number of
-    distinct values too, and changed labels go through randomised response.
+    As in the authors' experiments the budget of a column is divided by its number of distinct values too, and changed
+    labels go through randomised response.
 
     Parameters
     ----------
     epsilon : float
         The budget that the authors claim for an answer, shared by the changed columns.
+    noise : {"laplace", "gaussian"}
+        What the counts get: Laplace noise, as in the experiments, or Gaussian noise of the same scale, as the text
+        says, for which no finite epsilon holds.
+    response : {"kept", "any"}
+        What randomised response makes of a label that it does not keep: another one, as in the authors' experiments,
+        or any value of the column, its own among them (Algorithm 2 to the letter).
     target : "favourable", "other", a label or several
         The decisions a counterfactual may lead to.
     random_state : int, optional
@@ -171,6 +204,31 @@ class NoisyMax(_Frequencies):
     name: ClassVar[str] = "published-noisy-max"
     why: ClassVar[str] = "which columns changed is released exactly, and only values that somebody holds can come out"
 
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        noise: str = "laplace",
+        response: str = "kept",
+        target: Any = "favourable",
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(epsilon, target=target, random_state=random_state)
+        self.noise = noise
+        self.response = response
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Instances the contract tests run on."""
+        return [cls(epsilon=5.0), cls(noise="gaussian", response="any", random_state=0)]
+
+    def _check_parameters(self) -> None:
+        _check_choice(self, "noise", NOISES)
+        _check_choice(self, "response", RESPONSES)
+
+    def _readings(self) -> dict[str, str]:
+        return {"response": self.response}
+
     def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
         if not self.columns_.numeric[j]:
             return self.columns_.noisy(j, cells, epsilon, rng)
@@ -179,7 +237,8 @@ class NoisyMax(_Frequencies):
     def _scores(self, j: int, held: Held, cells: Floats, epsilon: Floats, rng: np.random.Generator) -> Floats:
         counts = held[1]
         scale = len(counts) / epsilon
-        scores: Floats = counts + rng.laplace(size=(len(epsilon), len(counts))) * scale[:, None]
+        draw = rng.laplace if self.noise == "laplace" else rng.normal
+        scores: Floats = counts + draw(size=(len(epsilon), len(counts))) * scale[:, None]
         return scores
 
 
@@ -238,8 +297,7 @@ class FeatureExponential(_Frequencies):
         return [cls(epsilon=5.0), cls(score="nearness", random_state=0)]
 
     def _check_parameters(self) -> None:
-        if self.score not in SCORES:
-            raise bad_parameter(self._owner, "score", f"one of {SCORES}", self.score)
+        _check_choice(self, "score", SCORES)
 
     def _redrawn(self, j: int, cells: Floats, epsilon: Floats, classes: Ints, rng: np.random.Generator) -> Floats:
         return self._among(j, cells, epsilon, classes, rng)
@@ -255,3 +313,8 @@ class FeatureExponential(_Frequencies):
             weight = -epsilon[:, None] * (apart / width if self.columns_.numeric[j] else apart > 0)
         scores: Floats = weight + rng.gumbel(size=weight.shape)
         return scores
+
+
+def _check_choice(made: PostExplainer, name: str, known: tuple[str, ...]) -> None:
+    if getattr(made, name) not in known:
+        raise bad_parameter(made._owner, name, f"one of {known}", getattr(made, name))
