@@ -49,6 +49,7 @@ def test_the_demo_tells_its_story_and_writes_a_page(demo):
     code, out, folder, _ = demo
     assert code == 0 and "A random forest trained on 600 people refuses" in out and "10-anonymity" in out
     assert out.count("  If ") == 5
+    assert "May the plain explanations leave? reject" in out and "May the k-anonymous ones leave? not shown" in out
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
 
 

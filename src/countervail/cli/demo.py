@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countervail.cli.shared.common import AsJson, page_text, progress, remark, say, say_json
+
+if TYPE_CHECKING:
+    from countervail.core.explanation import Explanations
+    from countervail.core.table import Table
 
 
 def demo(
@@ -25,17 +29,20 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     remark("Explaining, protecting, attacking ...")
     audited: list[Audit] = []
+
+    def judge(plain: Explanations, private: Explanations, members: Table, others: Table) -> None:
+        audited.extend(audit(e, members, control=others, jobs=1) for e in (plain, private))
+
     with progress("Working", quiet=as_json) as tick:
-        summary = run_demo(
-            progress=tick,
-            answered=lambda e, members, others: audited.append(audit(e, members, control=others, jobs=1)),
-        )
+        summary = run_demo(progress=tick, answered=judge)
+    open_, ours = audited
     path, dossier = folder / "report.html", folder / "dossier.html"
     write_text(page_text(demo_page(summary)), path)
-    audited[0].to_html(dossier)
-    audited[0].to_json(folder / "dossier.json")
+    ours.to_html(dossier)
+    ours.to_json(folder / "dossier.json")
     if as_json:
-        told = {"report": str(path), "dossier": str(dossier), "verdict": audited[0].verdict}
+        verdicts = {"verdict": ours.verdict, "verdict_of_plain_explanations": open_.verdict}
+        told = {"report": str(path), "dossier": str(dossier), **verdicts}
         say_json({**summary.to_dict(), **told})
         return
     for number, text in enumerate(summary.story, 1):
@@ -45,7 +52,8 @@ def demo(
     for text in summary.sentences:
         say(f"  {text}")
     say(f"\nPromise: {summary.private.promise}")
-    say(f"\nMay these explanations leave? {audited[0].verdict}: {audited[0].sentence}")
-    for text in audited[0].steps:
+    say(f"\nMay the plain explanations leave? {open_.verdict}: {open_.sentence}")
+    say(f"May the k-anonymous ones leave? {ours.verdict}: {ours.sentence}")
+    for text in ours.steps:
         say(f"  {text}")
     say(f"\nReport: {path.resolve()}\nDossier to sign: {dossier.resolve()}")

@@ -25,7 +25,7 @@ from countervail.report.page import Fact, Page, Section
 from countervail.report.strips import region_strip
 
 K = 10
-Answered = Callable[[Explanations, Table, Table], None]
+Answered = Callable[[Explanations, Explanations, Table, Table], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class DemoSummary:
 def run_demo(*, progress: Progress | None = None, answered: Answered | None = None) -> DemoSummary:
     """Explain the refused applicants plainly and k-anonymously, and attack both.
 
-    `answered` is handed the private answers, the people behind them, and those who were held out.
+    `answered` is handed the plain answers, the private ones, the people behind them, and those who were held out.
     """
     tick = progress or (lambda done, total: None)
     train, test = load("german_credit").split(test_size=0.4, random_state=0)
@@ -108,7 +108,7 @@ def run_demo(*, progress: Progress | None = None, answered: Answered | None = No
     groups = CFK(k=K).fit(asking, model)
     private = groups.explain(refused)
     if answered is not None:
-        answered(private, train, test)
+        answered(plain, private, train, test)
     tick(3, 4)
     shown = _telling(plain, private)
     summary = DemoSummary(
