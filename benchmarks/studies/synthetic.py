@@ -165,7 +165,6 @@ def study(name: str, queries: int, draws: int) -> dict[str, Any]:
         "n_train": len(s.train),
         "n_people": len(s.rows),
         "columns": len(s.train.schema.features),
-        "seen_while_made": name not in NOT_SEEN,
         "level": level,
         "synthetic_table": figures,
         "found": {label: people.to_dict() for label, people in found.items()},

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from synthetic import NOT_SEEN
 from synthetic_levels import CHOSEN_BY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +38,7 @@ def table(found: dict[str, Any]) -> str:
         "(`benchmarks/studies/synthetic.py`). Sets with a star were not looked at while the mechanism was made. A",
         "search for typical answers differs by itself: NICE's own line says by how much.",
         "",
-        _line("", [n + ("" if s["seen_while_made"] else "*") for n, s in sets.items()]),
+        _line("", [n + ("*" if n in NOT_SEEN else "") for n in sets]),
         f"|---|{'---|' * len(sets)}",
     ]
     labels = [m for m in next(iter(sets.values()))["found"] if "epsilon" not in m]
