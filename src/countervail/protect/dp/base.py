@@ -45,10 +45,9 @@ from countervail.protect.dp.budgeted import (
     spell_constraints,
     spelling,
 )
-from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.grid import Grid, Records, declared_table, read_records
 from countervail.protect.dp.pool_search import Judge, Pooled, search_several
 from countervail.protect.dp.public import Public
-from countervail.protect.dp.records import Records, declared_table, read_records
 
 _BATCH = 256  # queries in lock-step at once: keeps the rows of one model call, and memory, bounded
 DECLARED = "Table.from_frame(df, target=..., domains={...})"  # how a table with public domains is built

@@ -19,8 +19,8 @@ from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.budgeted import cost_of, spelling
+from countervail.protect.dp.grid import Records
 from countervail.protect.dp.pool import PoolRecords
-from countervail.protect.dp.records import Records
 
 _SENSITIVITY = {"replace-one": 2, "add-remove": 1}
 

@@ -14,8 +14,8 @@ from countervail.core.table import Table
 from countervail.explain.answering import Queries
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
+from countervail.protect.dp.grid import Records
 from countervail.protect.dp.pool import VARIANTS, Pool, PoolRecords, Variant
-from countervail.protect.dp.records import Records
 
 
 class PrivateNeighbours(PrivateExplainer):

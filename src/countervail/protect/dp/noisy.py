@@ -23,8 +23,8 @@ from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
+from countervail.protect.dp.grid import Records
 from countervail.protect.dp.randomiser import Randomiser
-from countervail.protect.dp.records import Records
 
 _SCALE = 1 << 60
 _RETRIED = "Answers were drawn again until valid: how long that took must not be visible to the asker."

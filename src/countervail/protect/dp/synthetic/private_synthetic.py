@@ -30,9 +30,8 @@ from countervail.protect._fitted import begin_fit, finish_fit, live_table, snaps
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
-from countervail.protect.dp.grid import Axis, Grid
+from countervail.protect.dp.grid import Axis, Grid, Records, declared_table, read_records
 from countervail.protect.dp.public import Public, public_target
-from countervail.protect.dp.records import Records, declared_table, read_records
 from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, check_budget, rho_of
 from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts
 from countervail.protect.dp.synthetic.rows import public_rows, synthetic_rows
