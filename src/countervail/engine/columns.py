@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Ints
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import bad_parameter, listed
 from countervail.core.schema import Schema
 from countervail.core.table import Table
 from countervail.engine.codes import order_lines
@@ -25,6 +25,16 @@ def one_column(scan: Scan, name: str) -> Distinct:
         hint = f"Give more (--memory), or round or group '{name}'."
         raise bad_parameter("Table.scan", "memory", must, f"{scan.memory:,} bytes", hint)
     return found
+
+
+def distinct_people(scan: Scan, names: Sequence[str]) -> tuple[pd.DataFrame, Ints]:
+    """The distinct rows of some columns, which must fit the budget of memory, and how many rows each stands for."""
+    limit = scan.budget(len(names))
+    found = scan.distinct(names, limit=None if scan.relation.here else limit)
+    if found is None:
+        must = f"enough for the distinct rows of {listed(list(names))}, of which there are more than {limit:,}"
+        raise bad_parameter("Table.scan", "memory", must, f"{scan.memory:,} bytes", "Give more (--memory).")
+    return found.table.frame, found.counts
 
 
 def side_by_side(scan: Scan, tables: Mapping[str, Table]) -> Table:

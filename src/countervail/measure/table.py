@@ -16,6 +16,8 @@ from countervail.core.guarantee.promises import class_sizes
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
+from countervail.engine import Scan
+from countervail.engine.columns import distinct_people
 from countervail.engine.published import PublishedCounts
 
 Published = Release | PublishedCounts  # a release, or one that was written and whose equal rows an engine has counted
@@ -123,8 +125,11 @@ def classification_metric(release: Published, *, target: str | None = None) -> f
     return float((total - most.sum()) / total)
 
 
-def release_risk(release: Published, *, population: Table | None = None) -> ReleaseRisk:
-    """Prosecutor, journalist and marketer risk; without a population the table is all there is."""
+def release_risk(release: Published, *, population: Table | Scan | None = None) -> ReleaseRisk:
+    """Prosecutor, journalist and marketer risk; without a population the table is all there is.
+
+    A population may stay in an engine (:meth:`Table.scan`), which counts its distinct quasi-identifiers.
+    """
     sizes = class_counts(release)
     prosecutor = 1 / float(sizes.min())
     if population is None:
@@ -132,7 +137,10 @@ def release_risk(release: Published, *, population: Table | None = None) -> Rele
     if isinstance(release, PublishedCounts):
         hint = "Released cells are compared with people one by one: measure a Release."
         raise bad_parameter("release_risk", "population", "left out for counts of a written release", "a Table", hint)
-    found = release.holding().count(population.select("quasi"))
+    if isinstance(population, Scan):
+        found = release.holding().count(*distinct_people(population, population.schema.names("quasi")))
+    else:
+        found = release.holding().count(population.select("quasi"))
     if (found == 0).any():
         raise bad_parameter(
             "release_risk",
