@@ -5,9 +5,13 @@ Two generated tables, each file of 5,000,000 rows drawn with a seed of its own:
 another row drawn at random, so that combinations are skewed and ever new ones appear; an identifier counts the rows.
 "continuous" draws eight numbers in steps (normal, exponential and uniform), so that almost no two rows are equal.
 
-Every case runs in a process of its own: seconds on the clock, CPU seconds of all threads, the most memory it held
-(resident), and the load of the machine before and after. The release of the largest run is counted by a query of its
-own, which shares no code with what wrote it.
+Every case runs in a process of its own: seconds on the clock from its start, CPU seconds of all its threads and
+processes, the most memory they held (resident), and the load of the machine before and after. Before the first one a
+small table is released by every engine, so that kernels and modules are compiled. The release of the largest run is
+counted by a query of its own, which shares no code with what wrote it.
+
+The record is written after every case. `--resume` passes over cases that this commit has measured. Generated tables and
+releases are removed after the last case that needs them (`--keep` leaves them).
 """
 
 from __future__ import annotations
@@ -15,20 +19,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _process import cpu_seconds, in_a_process, peak_gb
 from _record import ROOT, parse, provenance, write, writes
 
 RESULTS = ROOT / "benchmarks" / "results" / "scale.json"
 PAGE = ROOT / "docs" / "guide" / "scale.md"
 K = 10
+SMALL = 10**5  # rows with which everything is compiled, and of a quick run
+GROWTH = 1.2  # times linear, from 10M to 100M
 STEP = 5_000_000
 QUASI = ["age", "sex", "race", "relationship", "marital-status", "workclass", "education-num", "occupation"]
 OTHERS = ["hours-per-week", "income"]
@@ -36,6 +40,7 @@ NUMBERS = [f"x{i}" for i in range(8)]
 CASES: dict[str, dict[str, Any]] = {
     "memory, 10M": {"set": "adult", "rows": 10**7, "engine": "memory", "goal_seconds": 8},
     "duckdb, 10M": {"set": "adult", "rows": 10**7, "engine": "duckdb", "goal_seconds": 15, "goal_gb": 2},
+    "spark, 10M": {"set": "adult", "rows": 10**7, "engine": "spark", "memory": "4 GB", "goal_times": 3},
     "duckdb, 10M, almost all different": {"set": "continuous", "rows": 10**7, "engine": "duckdb", "memory": "3 GB"},
     "duckdb, 100M": {
         "set": "adult",
@@ -118,9 +123,11 @@ def scanned(case: dict[str, Any], source: Path) -> Any:
     import countervail as cv
 
     adult = case["set"] == "adult"
+    where = {"master": "local[2]"} if case["engine"] == "spark" else {}
     return cv.Table.scan(
         source,
         engine=case["engine"],
+        **where,
         memory=case.get("memory", "2 GB"),
         threads=2,
         identifiers=["id"],
@@ -129,11 +136,20 @@ def scanned(case: dict[str, Any], source: Path) -> Any:
     )
 
 
+def source_of(case: dict[str, Any], folder: Path) -> Path:
+    """Where the rows of a case are."""
+    return folder / f"{case['set']}-{case['rows']}"
+
+
+def release_of(case: dict[str, Any], folder: Path) -> Path:
+    """Where the release of a case goes."""
+    return folder / f"released-{case['set']}-{case['rows']}-{case['engine']}"
+
+
 def run(case: dict[str, Any], folder: Path) -> dict[str, Any]:
     """One case, in this process."""
-    source, out = folder / f"{case['set']}-{case['rows']}", folder / "released"
-    load = os.getloadavg()[0]
-    start, found, steps = time.perf_counter(), {}, {}
+    source, out = source_of(case, folder), release_of(case, folder)
+    start, load, found, steps = time.perf_counter(), os.getloadavg()[0], {}, {}
     what = case.get("what", "release")
     import countervail as cv
 
@@ -155,13 +171,12 @@ def run(case: dict[str, Any], folder: Path) -> dict[str, Any]:
         published = count_published(out, scanned(case, source).schema, engine=case["engine"], threads=2)
         verdict = examine(published, cv.KAnonymity(K))
         found = {"holds": verdict.holds, "reached": verdict.reached, "classes": verdict.classes}
-    seconds, times = time.perf_counter() - start, os.times()
     return {
         **found,
-        "seconds": seconds,
+        "seconds": time.perf_counter() - start,
         "seconds_at": steps,
-        "cpu_seconds": times.user + times.system,
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9,
+        "cpu_seconds": cpu_seconds(os.getpid()),
+        "peak_gb": peak_gb(os.getpid()),
         "load_before": load,
         "load_after": os.getloadavg()[0],
     }
@@ -192,8 +207,9 @@ def table(found: dict[str, Any]) -> str:
     """The figures as a table of the guide."""
     lines = ["| | seconds | goal | CPU seconds | most memory, GB | goal | load |", "|---|---|---|---|---|---|---|"]
     for name, r in found.items():
-        goals = (f"{r[g]}" if g in r else "" for g in ("goal_seconds", "goal_gb"))
-        seconds, memory = goals
+        seconds, memory = (f"{r[g]}" if g in r else "" for g in ("goal_seconds", "goal_gb"))
+        if "goal_times" in r:
+            seconds = f"{r['goal_times']} times DuckDB"
         lines.append(
             f"| {name} | {r['seconds']:.1f} | {seconds} | {r['cpu_seconds']:.1f} | {r['peak_gb']:.2f} | {memory} | "
             f"{r['load_before']:.1f} |"
@@ -201,48 +217,94 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def judged(found: dict[str, Any]) -> dict[str, Any]:
+    """Growth, and the goals that were missed."""
+    missed = []
+    for name, r in found.items():
+        goal = r.get("goal_seconds", np.inf)
+        beside = found.get(name.replace("spark", "duckdb")) if "goal_times" in r else None
+        if beside is not None:
+            goal = r["goal_times"] * beside["seconds"]
+        if r["seconds"] > goal or r["peak_gb"] > r.get("goal_gb", np.inf):
+            goals = f"{goal:.1f} s, {r.get('goal_gb', 'any')} GB"
+            missed.append(f"{name}: {r['seconds']:.1f} s, {r['peak_gb']:.2f} GB; goals {goals}")
+    small, large = (found.get(f"duckdb, {n}M") for n in (10, 100))
+    growth = None if small is None or large is None else large["cpu_seconds"] / small["cpu_seconds"] / 10
+    if growth is not None and growth > GROWTH:
+        missed.append(f"growth from 10M to 100M: {growth:.2f} times linear; goal {GROWTH}")
+    return {"growth_of_cpu": growth, "goal_growth": GROWTH, "missed": missed}
+
+
+def record(given: argparse.Namespace, about: dict[str, Any], found: dict[str, Any], recounted: Any) -> None:
+    """The record so far, and the table of the guide."""
+    found = {n: found[n] for n in CASES if n in found}
+    if writes(given):
+        page = PAGE.read_text(encoding="utf-8")
+        before, after = page.split("<!-- table -->")[0], page.split("<!-- end -->")[1]
+        PAGE.write_text(f"{before}<!-- table -->\n{table(found)}<!-- end -->{after}", encoding="utf-8")
+        write(given, {**about, "k": K, "cases": found, **judged(found), "recounted": recounted})
+
+
+def tidy(cases: dict[str, dict[str, Any]], left: list[str], folder: Path) -> None:
+    """Remove what no case that is left needs."""
+    needed = {source_of(cases[n], folder) for n in left}
+    needed |= {release_of(cases[n], folder) for n in left if cases[n].get("what") == "check"}
+    for path in folder.iterdir():
+        if path not in needed and path.name.split("-")[0] in ("released", "adult", "continuous"):
+            shutil.rmtree(path)
+
+
 def main() -> None:
     """Generate, measure, print, and write the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=ROOT / ".scale", help="where the generated files go")
-    parser.add_argument("--case", help="run one case in this process")
-    parser.add_argument("--only", nargs="*", help="the cases to run; others keep their record")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs="*", choices=list(CASES), help="the cases to run; others keep their record")
+    parser.add_argument("--resume", action="store_true", help="pass over cases that this commit has measured")
+    parser.add_argument("--keep", action="store_true", help="leave generated tables and releases where they are")
     given = parse(parser, RESULTS, quick="a tenth of a million rows")
-    cases = {n: {**c, "rows": min(c["rows"], 10**5) if given.quick else c["rows"]} for n, c in CASES.items()}
     if given.case is not None:
-        print(json.dumps(run(cases[given.case], given.folder)))
+        print(json.dumps(run({**CASES[given.case], "rows": given.rows}, given.folder)))
         return
-    about = provenance(["adult"], 7, "duckdb", "pyarrow")
-    before = json.loads(given.output.read_text()) if given.output.is_file() else {}
-    found: dict[str, Any] = {n: r for n, r in before.get("cases", {}).items() if given.only and n not in given.only}
-    recounted = before.get("recounted") if given.only else None
-    for name, case in cases.items():
-        if given.only and name not in given.only:
-            continue
-        generate(case["set"], case["rows"], given.folder)
-        words = [sys.executable, __file__, "--case", name, "--folder", str(given.folder), "--allow-uncommitted"]
-        done = subprocess.run([*words, *(["--quick"] if given.quick else [])], capture_output=True, text=True)
-        if done.returncode:
-            raise SystemExit(f"{name}: {done.stderr[-2000:]}")
-        row = {**case, "commit": about["commit"], **json.loads(done.stdout.splitlines()[-1])}
+    cases = {n: {**c, "rows": min(c["rows"], SMALL) if given.quick else c["rows"]} for n, c in CASES.items()}
+    about = provenance(["adult"], 7, "duckdb", "pyarrow", "pyspark")
+    kept = (given.only or given.resume) and writes(given) and given.output.is_file()
+    before = json.loads(given.output.read_text()) if kept else {}
+    found: dict[str, Any] = before.get("cases", {})
+    recounted = before.get("recounted")
+    left = [n for n in cases if not given.only or n in given.only]
+    if given.resume:
+        left = [n for n in left if found.get(n, {}).get("commit") != about["commit"]]
+    given.folder.mkdir(parents=True, exist_ok=True)
+
+    def measured(name: str, rows: int) -> dict[str, Any]:
+        generate(cases[name]["set"], rows, given.folder)
+        words = ["--case", name, "--rows", str(rows), "--folder", str(given.folder)]
+        return in_a_process(__file__, words, given.folder / "bytecode")
+
+    for engine in sorted({cases[n]["engine"] for n in left}):
+        measured(next(n for n, c in cases.items() if c["engine"] == engine and "what" not in c), SMALL)
+    while left:
+        name, case = left[0], cases[left[0]]
+        release = next(n for n, c in cases.items() if "what" not in c and _alike(c, case))
+        if case.get("what") == "check" and not release_of(case, given.folder).is_dir():
+            measured(release, case["rows"])
+        row = {**case, "commit": about["commit"], **measured(name, case["rows"])}
         found[name] = row
         print(f"{name}: {row['seconds']:.1f} s, {row['cpu_seconds']:.1f} CPU s, {row['peak_gb']:.2f} GB", flush=True)
         if name == "duckdb, 100M":
-            recounted = recount(given.folder / "released", case["rows"])
+            recounted = recount(release_of(case, given.folder), case["rows"])
             print(f"counted anew: {recounted}", flush=True)
-    missed = [
-        f"{n}: {r['seconds']:.1f} s, {r['peak_gb']:.2f} GB; goals {r['goal_seconds']} s, {r.get('goal_gb', 'any')} GB"
-        for n, r in found.items()
-        if "goal_seconds" in r and (r["seconds"] > r["goal_seconds"] or r["peak_gb"] > r.get("goal_gb", np.inf))
-    ]
-    small, large = (found.get(f"duckdb, {n}M") for n in (10, 100))
-    growth = None if small is None or large is None else large["cpu_seconds"] / small["cpu_seconds"] / 10
-    print("\n".join(missed) or "Every goal is met.")
-    if writes(given):
-        page = PAGE.read_text(encoding="utf-8")
-        before_, after = page.split("<!-- table -->")[0], page.split("<!-- end -->")[1]
-        PAGE.write_text(f"{before_}<!-- table -->\n{table(found)}<!-- end -->{after}", encoding="utf-8")
-    write(given, {**about, "k": K, "cases": found, "growth_of_cpu": growth, "recounted": recounted, "missed": missed})
+        left = left[1:]
+        record(given, about, found, recounted)
+        if not given.keep:
+            tidy(cases, left, given.folder)
+    print("\n".join(judged(found)["missed"]) or "Every goal is met.")
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return all(one[n] == other[n] for n in ("set", "rows", "engine"))
 
 
 if __name__ == "__main__":

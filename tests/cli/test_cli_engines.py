@@ -1,4 +1,4 @@
-"""anonymize, risk and check of rows that stay in files, as those of a table."""
+"""schema, anonymize, risk and check of rows that stay in files, as those of a table."""
 
 import json
 
@@ -52,6 +52,14 @@ def test_a_folder_holds_what_a_file_would(engine, files, run):
     assert (
         run("check", data, "-s", schema, "--k", 5, "--engine", engine)[0] == 1
     )  # the identifier is there, and k is not
+
+
+def test_the_same_schema_is_proposed(files, run):
+    words = ("schema", files / "people.parquet", "--target", "ill", "--json")
+    code, out, _ = run(*words)
+    assert code == 0 and json.loads(out)["reasons"]
+    assert out == run(*words, "--engine", "duckdb", "--memory", "1 GB")[1] == run(*words, "--engine", "memory")[1]
+    assert "is for --engine" in run(*words, "--memory", "1 GB")[2]
 
 
 def test_risk_is_the_same_figures(files, run):

@@ -14,6 +14,8 @@ from countervail.core.explanation import Explanations
 from countervail.core.region import Axis, Range, Regions, Values
 from countervail.core.release import Release
 from countervail.core.schema import Schema
+from countervail.engine import Scan
+from countervail.engine.columns import distinct_people
 
 Released = Explanations | Release
 
@@ -29,9 +31,11 @@ def quasi_classes(release: Released) -> tuple[Regions, Ints]:
     return Regions(tuple(a for a in held.axes if a.name in quasi), len(held)), release.groups
 
 
-def people_behind(release: Released, register: pd.DataFrame) -> Ints:
+def people_behind(release: Released, register: pd.DataFrame | Scan) -> Ints:
     """How many people of a register each released thing may speak of, by its quasi-identifiers."""
     classes, at = quasi_classes(release)
+    if isinstance(register, Scan):
+        return classes.count(*distinct_people(register, register.schema.names("quasi")))[at]
     return classes.count(register)[at]
 
 

@@ -19,6 +19,8 @@ from countervail.core.region import Axis, Range, Regions, distinct_cells
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.core.table import Table
+from countervail.engine import Scan
+from countervail.engine.columns import distinct_people
 
 Columns = Literal["quasi", "features"]
 Conditions = Literal["multivariate", "univariate", "whole"]
@@ -180,16 +182,19 @@ class SinglingOut(SetAttack):
         return Regions(tuple(axes), len(asked), asked.free)
 
 
-def count_people(asked: Regions, people: pd.DataFrame) -> Ints:
+def count_people(asked: Regions, people: pd.DataFrame | Scan) -> Ints:
     """How many people meet each condition; plain values on all columns are looked up, others gone through."""
     if not len(asked):
         return np.zeros(0, dtype=np.int64)
+    times: Ints | None = None
+    if isinstance(people, Scan):
+        people, times = distinct_people(people, asked.names)
     if (asked.free is not None and asked.free.any()) or not all(map(_is_plain, asked.axes)):
-        return asked.count(people[asked.names])
+        return asked.count(people[asked.names], times)
     cells = asked.to_frame()
     both = {n: pd.concat([_comparable(people[n]), _comparable(cells[n])], ignore_index=True) for n in asked.names}
     keys = number_rows(number_columns(pd.DataFrame(both), asked.names))
-    counted = np.bincount(keys[: len(people)], minlength=int(keys.max()) + 1)
+    counted = np.bincount(keys[: len(people)], times, minlength=int(keys.max()) + 1)
     found: Ints = counted[keys[len(people) :]].astype(np.int64)
     return found
 

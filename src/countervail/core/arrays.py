@@ -70,11 +70,19 @@ def distinct_rows(rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
     return order[opens].astype(np.int64), which
 
 
-def distinct_frame_rows(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, Ints]:
-    """The first of equal rows of a frame, and how many rows each stands for."""
+def distinct_frame_rows(
+    frame: pd.DataFrame, names: Sequence[str], times: Ints | None = None
+) -> tuple[pd.DataFrame, Ints]:
+    """The first of equal rows of a frame, and how many rows each stands for; each is there once, or so many `times`."""
     key = pd.factorize(number_rows(number_columns(frame, names)))[0]
-    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    first, counts = first_and_counts(key, times)
     return frame[list(names)].iloc[first].reset_index(drop=True), counts.astype(np.int64)
+
+
+def first_and_counts(key: Ints, times: Ints | None = None) -> tuple[Ints, Ints]:
+    """Where each number of a key is first, and how often it is there; each place counts once, or so many `times`."""
+    _, first, counts = np.unique(key, return_index=True, return_counts=True)
+    return first, counts if times is None else np.bincount(key, times).astype(np.int64)
 
 
 def first_best(group: Ints, value: Floats) -> Ints:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,18 +72,30 @@ def rows_per_person(table: Table) -> int:
     return int(np.bincount(people_of(table.frame, names)).max())
 
 
+def check_k(k: Any, table: Sized, owner: str) -> None:
+    """At least two people, and no more than there are."""
+    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 2:
+        raise bad_parameter(owner, "k", "a whole number of at least 2", k)
+    if k > len(table):
+        raise bad_parameter(owner, "k", f"at most the number of rows, {len(table)}", k)
+
+
 def rows_for(k: int, table: Table, owner: str) -> int:
     """How many rows are sure to hold k people; refused where the table has fewer."""
-    most = rows_per_person(table)
-    if k * most <= len(table):
+    return rows_holding(k, rows_per_person(table), len(table), person_columns(table), owner)
+
+
+def rows_holding(k: int, most: int, rows: int, names: Sequence[str], owner: str) -> int:
+    """The same, where it is known how many rows one person has at most, by these columns."""
+    if k * most <= rows:
         return k * most
     if most == 1:
-        raise bad_parameter(owner, "k", f"at most the number of rows, {len(table)}", k)
+        raise bad_parameter(owner, "k", f"at most the number of rows, {rows}", k)
     way_out = (
-        f"Rows that share a value of {', '.join(person_columns(table))} count as one person's: leave only the column "
-        f"that names a person among the identifiers."
+        f"Rows that share a value of {', '.join(names)} count as one person's: leave only the column that names a "
+        f"person among the identifiers."
     )
-    must = f"at most {len(table) // most} where one person has up to {most} of {len(table)} rows"
+    must = f"at most {rows // most} where one person has up to {most} of {rows} rows"
     raise bad_parameter(owner, "k", must, k, way_out)
 
 
@@ -101,7 +114,12 @@ def rows_remark(most: int, names: Sequence[str], k: int) -> tuple[str, ...]:
 
 def say_linked(table: Table) -> tuple[str, ...]:
     """What is not promised to people who have several rows; nothing where nobody has."""
-    return (_LINKED,) if rows_per_person(table) > 1 else ()
+    return linked_remark(rows_per_person(table))
+
+
+def linked_remark(most: int) -> tuple[str, ...]:
+    """The same, where it is known how many rows one person has at most."""
+    return (_LINKED,) if most > 1 else ()
 
 
 def count_people(classes: Ints, person: Ints | None) -> Ints:

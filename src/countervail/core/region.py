@@ -280,17 +280,20 @@ class Regions:
                 inside &= fits if self.free is None else fits | self.free[:, j, None]
         return inside
 
-    def count(self, rows: Any) -> NDArray[np.int64]:
-        """How many rows lie in each region (equal rows are looked at once; of very many pairs, few are looked at)."""
+    def count(self, rows: Any, times: Ints | None = None) -> NDArray[np.int64]:
+        """How many rows lie in each region (equal rows are looked at once; of very many pairs, few are looked at).
+
+        Each row is there once, or so many `times`.
+        """
         frame = to_pandas(rows, "Regions.count", "rows")
         asked = [n for n in self.names if n in frame.columns]
         if not asked:
-            return np.full(self.size, len(frame), dtype=np.int64)
+            return np.full(self.size, len(frame) if times is None else times.sum(), dtype=np.int64)
         if self.size * len(frame) > _PAIRS:
             from countervail.core.counting import count_in_tree
 
-            return count_in_tree(self, frame)[0]
-        tuples, weights = distinct_frame_rows(frame, asked)
+            return count_in_tree(self, frame, times)[0]
+        tuples, weights = distinct_frame_rows(frame, asked, times)
         step = max(1, _BLOCK // max(1, len(tuples)))
         parts = [self[a : a + step].covers(tuples) @ weights for a in range(0, self.size, step)]
         return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)

@@ -31,7 +31,8 @@ class SealedTable:
     """Regions in the order of their cells, and private rows in the order of their group, then of their content.
 
     Two tables that differ only in who of a group owns which private row, or in spelling, dtypes, index or the order of
-    rows or categories, are sealed alike: :attr:`digest` is the same.
+    rows or categories, are sealed alike: :attr:`digest` is the same. With `times`, equal rows of a group stand once and
+    are there so often; that too makes no difference to what is sealed.
 
     Examples
     --------
@@ -51,10 +52,13 @@ class SealedTable:
     regions: Regions
     groups: Ints
     others: pd.DataFrame
+    times: Ints | None = None
 
     @classmethod
-    def of(cls, regions: Regions, groups: Ints, others: pd.DataFrame, schema: Schema) -> tuple[Self, Ints]:
-        """Seal rows that are in groups; and the new number of each group.
+    def of(
+        cls, regions: Regions, groups: Ints, others: pd.DataFrame, schema: Schema, times: Ints | None = None
+    ) -> tuple[Self, Ints]:
+        """Seal rows that are in groups, each there so many `times`; and the new number of each group.
 
         What `schema` declares is public; what was read off the rows is kept for these rows only.
         """
@@ -62,15 +66,20 @@ class SealedTable:
         codes = [code_values(clean[n])[0] for n in clean.columns]
         content = distinct_rows(np.column_stack(codes))[1] if codes else np.zeros(len(clean), np.int64)
         clear = regions.canonical(schema)
-        place = _order_groups(clear, groups, content)
+        place = _order_groups(clear, groups, content, times)
         groups = place[groups]
-        order = np.argsort(groups * (int(content.max(initial=0)) + 1) + content, kind="stable")
+        key = groups * (int(content.max(initial=0)) + 1) + content
+        if times is None:
+            order = np.argsort(key, kind="stable")
+        else:
+            _, order, which = np.unique(key, return_index=True, return_inverse=True)
+            times = np.bincount(which, times).astype(np.int64)
         clean = clean.iloc[order].reset_index(drop=True)
         shown = spell_favourable(schema.beside(clean).typed_by(clean))
-        return cls(shown, clear[np.argsort(place)], groups[order], clean), place
+        return cls(shown, clear[np.argsort(place)], groups[order], clean, times), place
 
     def __len__(self) -> int:
-        return len(self.groups)
+        return len(self.groups) if self.times is None else int(self.times.sum())
 
     def __repr__(self) -> str:
         return f"SealedTable({len(self):,} rows in {len(self.regions):,} groups)"
@@ -80,13 +89,17 @@ class SealedTable:
         """What tells one sealed table from another."""
         return digest_of(self.to_dict())
 
+    def lines_of(self, rows: Ints) -> Ints:
+        """The lines in which some rows stand, rows counted as often as they are there."""
+        return rows if self.times is None else np.searchsorted(np.cumsum(self.times), rows, side="right")
+
     def to_dict(self) -> dict[str, Any]:
         """All that it holds, as plain JSON data."""
         return {
             "schema": self.schema.to_dict(),
             "regions": named_regions(self.regions),
-            "groups": self.groups.tolist(),
-            "others": {str(n): column_to_json(self.others[n]) for n in self.others.columns},
+            "groups": repeated(self.groups, self.times).tolist(),
+            "others": {str(n): column_to_json(self.others[n], self.times) for n in self.others.columns},
         }
 
     @classmethod
@@ -139,13 +152,18 @@ def digest_of(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def column_to_json(values: pd.Series) -> dict[str, Any]:
+def repeated(lines: Ints, times: Ints | None) -> Ints:
+    """Each line as often as it is there."""
+    return lines if times is None else np.repeat(lines, times)
+
+
+def column_to_json(values: pd.Series, times: Ints | None = None) -> dict[str, Any]:
     """A canonical column as its distinct values, in order, and the place of each cell among them."""
     dtype = values.dtype
     kind = "plain" if not isinstance(dtype, pd.CategoricalDtype) else "ordered" if dtype.ordered else "category"
     order = list(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else None
     codes, kinds = code_values(values, order)
-    return {"kind": kind, "values": [value_to_json(v) for v in kinds], "at": codes.tolist()}
+    return {"kind": kind, "values": [value_to_json(v) for v in kinds], "at": repeated(codes, times).tolist()}
 
 
 def column_from_json(data: Any) -> Any:
@@ -196,10 +214,11 @@ def _mapped(cells: Any, change: Callable[[Any], Any]) -> Any:
     return change(cells)
 
 
-def _order_groups(regions: Regions, groups: Ints, content: Ints) -> Ints:
+def _order_groups(regions: Regions, groups: Ints, content: Ints, times: Ints | None) -> Ints:
     """Each group's place among all by its cells, and by its rows where cells are equal."""
     place = regions.ranks()
     if len(place) and place.max() + 1 < len(place):
+        groups, content = repeated(groups, times), repeated(content, times)
         parts = np.split(content[np.lexsort((content, groups))], np.cumsum(np.bincount(groups))[:-1])
         order = sorted(range(len(place)), key=lambda c: (place[c], parts[c].tolist()))
         place[order] = np.arange(len(place))

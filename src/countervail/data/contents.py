@@ -6,6 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 from typing import Final
+from zlib import crc32
 
 import pandas as pd
 
@@ -35,7 +36,8 @@ def form_of(values: pd.Series) -> str:
     'dates'
     """
     texts = [v.strip() for v in values.dropna().astype(object).unique() if isinstance(v, str) and v.strip()]
-    texts = texts[:_LOOKED_AT]
+    if len(texts) > _LOOKED_AT:  # those that a hash picks, wherever they stand
+        texts = sorted(texts, key=lambda t: (crc32(t.encode("utf-8", "replace")), t))[:_LOOKED_AT]
     if len(texts) < _ENOUGH:
         return ""
     for form, fits in _FORMS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import pairwise
 
 import pandas as pd
@@ -15,14 +16,14 @@ _REPEATED = re.compile(r"\.\d+\Z")  # pandas numbers names that come twice
 _MANY = 5
 
 
-def check_header(frame: pd.DataFrame) -> None:
-    """Refuse a frame whose column names read like the values of a row; they are not shown, for somebody's they may be.
+def check_header(columns: Mapping[str, pd.Series]) -> None:
+    """Refuse columns whose names read like the values of a row; they are not shown, for somebody's they may be.
 
     Numbers in order, such as years or wavelengths, are names.
     """
-    names = list(frame.columns)
+    names = list(columns)
     numbers = [n for n in names if _NUMBER.fullmatch(n) or _DATE.fullmatch(n)]
-    found = [n for n in names if n not in numbers and _is_value(n, frame[n], names)]
+    found = [n for n in names if n not in numbers and _is_value(n, columns[n], names)]
     if not found and _in_order(numbers):
         return
     if numbers or len(found) >= min(2, max(len(names), 1)):

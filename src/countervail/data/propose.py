@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from countervail.core.arrays import Ints
 from countervail.core.conform import check_hashable
 from countervail.core.errors import SchemaError
 from countervail.core.schema import Actionable, Column, Role, Schema, Type
@@ -62,16 +64,32 @@ def propose_schema(frame: Any, target: str | None = None) -> Proposal:
         raise SchemaError(f"Column names must be unique. Repeated in the data: {twice}. Rename them.")
     for name in frame.columns:
         check_hashable(frame[name])
-    check_header(frame[texts])
-    if target is not None and target not in frame.columns:
+    check_header({n: frame[n] for n in texts})
+    once = np.ones(len(frame), dtype=np.int64)
+    return propose_columns({n: (frame[n], once) for n in frame.columns}, target)
+
+
+def propose_columns(
+    held: Mapping[str, tuple[pd.Series, Ints]],
+    target: str | None = None,
+    many: Mapping[str, tuple[bool, int]] | None = None,
+) -> Proposal:
+    """The same of columns by themselves: the values of each, and how often each of them is there.
+
+    `many` are columns of more values than were looked at: whether they are numbers, and more than how many there are.
+    """
+    if target is not None and target not in held:
         raise SchemaError(
-            f"The target {target!r} is not a column of the data, which has {len(frame.columns)}. Without a target, the "
-            f"proposal shows them all."
+            f"The target {target!r} is not a column of the data, which has {len(held)}. Without a target, the proposal "
+            f"shows them all."
         )
-    goal = target if target is not None else _guess_target(frame)
+    goal = target if target is not None else _guess_target({n: values for n, (values, _) in held.items()})
     columns, reasons = [], {}
-    for name in frame.columns:
-        column, why = _propose(name, frame[name], name == goal, told=target is not None)
+    for name, (values, times) in held.items():
+        if name in (many or {}):
+            column, why = _named_by_many(name, *(many or {})[name])
+        else:
+            column, why = _propose(name, values, times, name == goal, told=target is not None)
         columns.append(column)
         reasons[name] = why
     if columns and not any(c.role == "quasi" for c in columns):
@@ -80,9 +98,9 @@ def propose_schema(frame: Any, target: str | None = None) -> Proposal:
     return Proposal(Schema(tuple(columns)), reasons)
 
 
-def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple[Column, str]:
+def _propose(name: str, values: pd.Series, times: Ints, is_target: bool, told: bool) -> tuple[Column, str]:
     kind, why_kind = _type(values)
-    role, why_role = _role(name, values, kind)
+    role, why_role = _role(name, values, times, kind)
     order: Order = ""
     if role != "identifier" and not is_target and (days := _dates(values)) is not None:
         kind, order, why_kind = "date", days[0], days[1]
@@ -109,6 +127,13 @@ def _propose(name: str, values: pd.Series, is_target: bool, told: bool) -> tuple
     read = known is not None
     made = Column(name, kind, role, None if levels else domain, levels, read=read, actionable=actionable, order=order)
     return made, why
+
+
+def _named_by_many(name: str, numbers: bool, looked: int) -> tuple[Column, str]:
+    """A column of so many values that few people share one."""
+    kind: Type = "numeric" if numbers else "categorical"
+    why = f"identifier: it has more than {looked:,} different values; if they do not point at people, change the role"
+    return Column(name, kind, "identifier"), f"{kind}: {'numbers' if numbers else 'text'}\n{why}"
 
 
 def _known_grid(name: str) -> str:
@@ -163,11 +188,11 @@ def _type(values: pd.Series) -> tuple[Type, str]:
     return "numeric", f"numbers, {distinct} distinct"
 
 
-def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
+def _role(name: str, values: pd.Series, times: Ints, kind: Type) -> tuple[Role, str]:
     form = _form(values)
     if form == "postcodes" and suggests(name, "direct"):
         form = ""  # numbers of customers have the form of some country's postcodes
-    few = len(values) >= _MANY and values.nunique() <= _FEW  # whether there is a telephone, say
+    few = int(times.sum()) >= _MANY and values.nunique() <= _FEW  # whether there is a telephone, say
     if form in _NAMING or (suggests(name, "direct") and form not in _KNOWN and not few):
         why = f"its cells are {form}" if form in _NAMING else "its name suggests that it points at one person"
         return "identifier", f"identifier: {why}; it never leaves"
@@ -176,7 +201,8 @@ def _role(name: str, values: pd.Series, kind: Type) -> tuple[Role, str]:
     by_name = _by_name(name)
     if by_name is not None and (kind == "numeric" or _number_words(values)):
         return by_name
-    why_one = _points_at_one(values.dropna(), kind, named=by_name is not None)
+    there = values.notna().to_numpy()
+    why_one = _points_at_one(values[there], times[there], kind, named=by_name is not None)
     if why_one:
         return "identifier", f"identifier: {why_one}; if that is not so, change the role"
     if by_name is not None:
@@ -222,26 +248,37 @@ def _actionable(name: str, kind: Type, role: Role) -> tuple[Actionable, str]:
     return "up", 'actionable up: nobody gets younger, by its name; "no" if nobody should be told to wait'
 
 
-def _points_at_one(filled: pd.Series, kind: Type, *, named: bool) -> str:
+def _points_at_one(filled: pd.Series, times: Ints, kind: Type, *, named: bool) -> str:
     """Why the filled cells point at single people, or nothing; a telling name asks for more."""
-    distinct = filled.nunique()
-    share = distinct / max(len(filled), 1)
+    distinct, cells = filled.nunique(), int(times.sum())
+    share = distinct / max(cells, 1)
     if isinstance(filled.dtype, pd.CategoricalDtype):
         filled = filled.astype(object)
     is_text = kind == "categorical" and pd.api.types.is_string_dtype(filled)
-    if is_text and share > (0.5 if named else 0.1) and _long(filled):
+    if is_text and share > (0.5 if named else 0.1) and _long(filled, times):
         return f"free text ({distinct} different long texts), which may name people or tell about them"
-    if share > 0.95 and len(filled) >= (_SOME if kind == "numeric" else 5) and _whole(filled, kind):
+    if share > 0.95 and cells >= (_SOME if kind == "numeric" else 5) and _whole(filled, kind):
         return f"{share:.0%} of its filled cells are different, so that most belong to one person only"
     if is_text and distinct >= _SOME and share > 0.5 and not named:
         return f"{share:.0%} of its filled cells are different texts, too many for labels"
     return ""
 
 
-def _long(filled: pd.Series) -> bool:
+def _long(filled: pd.Series, times: Ints) -> bool:
     """Whether the typical cell is a sentence, and there are more of them than a list of labels has."""
-    many = filled.nunique() >= (_SOME if len(filled) > 2 * _SOME else 5)
-    return many and bool(filled.str.count(r"\S+").median() >= _WORDS or filled.str.len().median() >= _LETTERS)
+    if filled.nunique() < (_SOME if int(times.sum()) > 2 * _SOME else 5):
+        return False
+    words, letters = filled.str.count(r"\S+"), filled.str.len()
+    return _median(words, times) >= _WORDS or _median(letters, times) >= _LETTERS
+
+
+def _median(numbers: pd.Series, times: Ints) -> float:
+    """The median of numbers that are there so often; of an even number of them, the middle of two."""
+    values = numbers.to_numpy(dtype=float)
+    order = np.argsort(values, kind="stable")
+    upto = np.cumsum(times[order])
+    middle = np.searchsorted(upto, [(upto[-1] - 1) // 2, upto[-1] // 2], side="right")
+    return float(values[order][middle].mean())
 
 
 def _whole(filled: pd.Series, kind: Type) -> bool:
@@ -301,7 +338,7 @@ def _outward(low: float, high: float, *, signed: bool = False) -> tuple[float, f
     return round(bottom, digits), round(top, digits)
 
 
-def _guess_target(frame: pd.DataFrame) -> str | None:
-    few = [str(n) for n in frame.columns if 2 <= frame[n].nunique() <= 20]
+def _guess_target(columns: Mapping[str, pd.Series]) -> str | None:
+    few = [n for n, values in columns.items() if 2 <= values.nunique() <= 20]
     named = [n for n in few if _TARGET.match(n)]
     return named[-1] if named else None

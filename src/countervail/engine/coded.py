@@ -12,12 +12,12 @@ from typing import Any, Final
 import numpy as np
 
 from countervail.core.arrays import Ints
+from countervail.engine.interface import CODE as CODE
 from countervail.engine.interface import COUNT, LABEL
 from countervail.engine.sql import SqlRelation
 
 NODE: Final = "__node"
 SIDE: Final = "__side"
-CODE: Final = "__code"
 CELL: Final = "__cell"
 TUPLES: Final = "__tuples"
 SECRET: Final = "__secret"

@@ -23,8 +23,10 @@ def number(columns: Sequence[Ints], sizes: Sequence[int]) -> tuple[Ints, Ints]:
     for column, size in zip(columns[1:], sizes[1:]):
         if room * size >= _ROOM:
             key, found = pd.factorize(key)
-            key, room = key.astype(np.int64), len(found)
-        key, room = key * size + column, room * size
+            key, room = key.astype(np.int64, copy=False), len(found)
+        key *= size
+        key += column
+        room *= size
     which, found = pd.factorize(key)
     first = np.empty(len(found), np.int64)
     first[which] = np.arange(len(which))

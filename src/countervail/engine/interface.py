@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 COUNT: Final = "__n"  # how many rows a line stands for
 LABEL: Final = "__label"  # which line of the labels a row is published with
+CODE: Final = "__code"  # the code of a value
 ROWS_PER_FILE: Final = 4_000_000
 
 Work = Callable[[Any], Any]  # what is sent to where the rows are: it must survive being pickled
@@ -55,6 +56,13 @@ class Relation(Protocol):
         """The distinct combinations of some columns and how often each occurs (`COUNT`), as an Arrow table.
 
         None where there are more than `limit` of them.
+        """
+
+    def recoded(self, dictionaries: Mapping[str, Any], *, limit: int | None = None) -> Any:
+        """The distinct combinations of codes of some columns and how often each occurs (`COUNT`), as whole numbers.
+
+        A dictionary holds the values of a column, under its name, and the code of each (`CODE`); several values may
+        share one. None where there are more than `limit` combinations.
         """
 
     def extremes(self, column: str) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ from countervail.core.errors import SchemaError
 from countervail.engine.codes import all_differ, keyed_hash, number, sorted_values, whole_codes
 from countervail.engine.files.parts import write_parts
 from countervail.engine.files.sources import Sources, common_kinds, find_files
-from countervail.engine.interface import COUNT, LABEL, ROWS_PER_FILE, Labelling, Relation, Work
+from countervail.engine.interface import CODE, COUNT, LABEL, ROWS_PER_FILE, Labelling, Relation, Work
 from countervail.engine.pool import spread_over, work_on
 from countervail.engine.settle import settle_column
 
@@ -59,6 +59,22 @@ class MemoryRelation(Relation):
         if limit is not None and len(first) > limit:
             return None
         held = {n: self._values(n, self._column(n)[0][first]) for n in columns}
+        return pa.table({**held, COUNT: np.bincount(which, minlength=len(first)).astype(np.int64)})
+
+    def recoded(self, dictionaries: Mapping[str, Any], *, limit: int | None = None) -> Any:
+        """The distinct combinations of codes of some columns, and how often each occurs."""
+        import pyarrow as pa
+
+        columns = []
+        for name, given in dictionaries.items():
+            codes, values = self._column(name)
+            table = np.zeros(len(values) + 2, np.int64)
+            table[self._places(name, given[name])] = given[CODE].to_numpy()
+            columns.append(table[codes])
+        which, first = number(columns, [int(c.max(initial=0)) + 1 for c in columns])
+        if limit is not None and len(first) > limit:
+            return None
+        held = {n: c[first] for n, c in zip(dictionaries, columns)}
         return pa.table({**held, COUNT: np.bincount(which, minlength=len(first)).astype(np.int64)})
 
     def extremes(self, column: str) -> tuple[Any, Any]:

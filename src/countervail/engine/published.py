@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -22,13 +22,14 @@ from countervail.engine.scan import as_table, open_relation, room_for
 class PublishedCounts:
     """Lines of published quasi-identifiers, with columns that a promise speaks of, and how many rows each stands for.
 
-    `columns` are all that the files have.
+    `columns` are all that the files have; how many rows were `suppressed` they do not tell.
     """
 
     lines: Any
     schema: Schema
     counts: Ints
     columns: tuple[str, ...]
+    suppressed: int = 0
 
     @classmethod
     def read(
@@ -78,13 +79,18 @@ def count_published(
     memory: int | str = "2 GB",
     threads: int | None = None,
     master: str | None = None,
+    suppressed: int = 0,
 ) -> PublishedCounts:
-    """The counts of published Parquet files, ours or anybody's, that hold at least the quasi-identifiers."""
+    """The counts of published Parquet files, ours or anybody's, that hold at least the quasi-identifiers.
+
+    `columns` are counted with them, such as the target for :func:`countervail.measure.classification_metric`;
+    `suppressed` is how many rows were left out, where that is known.
+    """
     if not schema.names("quasi"):
         raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
     relation, room = open_relation(sources, engine, memory, threads, None, master)
     try:
         limit = None if relation.here else room_for(room, len(schema.names("quasi")) + len(columns))
-        return PublishedCounts.read(relation, schema, columns, limit=limit)
+        return replace(PublishedCounts.read(relation, schema, columns, limit=limit), suppressed=suppressed)
     finally:
         relation.close()

@@ -183,10 +183,10 @@ def as_table(raw: Any, schema: Schema) -> Table:
     names = raw.column_names
     columns = tuple(c for c in schema if c.name in names)
     held = schema.target in names
-    return Table(_frame(raw), replace(schema, columns=columns, favourable=schema.favourable if held else ()))
+    return Table(as_frame(raw), replace(schema, columns=columns, favourable=schema.favourable if held else ()))
 
 
-def _frame(raw: Any) -> pd.DataFrame:
+def as_frame(raw: Any) -> pd.DataFrame:
     """Arrow's columns as pandas reads them from a file; whole numbers stay whole where some are missing."""
     import pyarrow as pa
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from countervail.core.errors import bad_parameter
 from countervail.engine.files.parts import write_parts
-from countervail.engine.interface import COUNT, LABEL, ROWS_PER_FILE, Labelling, Relation, Work
+from countervail.engine.interface import CODE, COUNT, LABEL, ROWS_PER_FILE, Labelling, Relation, Work
 from countervail.engine.pool import spread_over, work_on
 
 
@@ -84,6 +84,29 @@ class SqlRelation(Relation):
         end = "" if limit is None else f" LIMIT {limit + 1}"
         found = self.dialect.table(f"{self.counted(columns)}{end}")
         return None if limit is not None and found.num_rows > limit else self.as_settled(found)
+
+    def recoded(self, dictionaries: Mapping[str, Any], *, limit: int | None = None) -> Any:
+        """The distinct combinations of codes of some columns, and how often each occurs."""
+        import pyarrow as pa
+
+        q, lent = self.dialect.quote, {n: self.dialect.lend(d) for n, d in dictionaries.items()}
+        try:
+            read = ", ".join(f"{self.value(n)} AS {q(n)}" for n in lent)
+            joins = " ".join(
+                f"JOIN {name} AS d{j} ON r.{q(n)} IS NOT DISTINCT FROM d{j}.{q(n)}"
+                for j, (n, name) in enumerate(lent.items())
+            )
+            shown = ", ".join(f"d{j}.{CODE} AS {q(n)}" for j, n in enumerate(lent))
+            by = ", ".join(f"d{j}.{CODE}" for j in range(len(lent)))
+            end = "" if limit is None else f" LIMIT {limit + 1}"
+            rows = f"(SELECT {read} FROM {self.source}) AS r"
+            found = self.dialect.table(f"SELECT {shown}, count(*) AS {COUNT} FROM {rows} {joins} GROUP BY {by}{end}")
+        finally:
+            for name in lent.values():
+                self.dialect.take_back(name)
+        if limit is not None and found.num_rows > limit:
+            return None
+        return found.cast(pa.schema([(n, pa.int64()) for n in found.column_names]))
 
     def extremes(self, column: str) -> tuple[Any, Any]:
         """The least and the greatest value."""

@@ -18,6 +18,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import origin, provenance
+from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.explain.agreement import doubts
 from countervail.explain.answering import Aim, Answers, Queries, constrained, explanations
@@ -139,5 +140,10 @@ def check_table(table: Any, owner: str, build: str = "Table.from_frame(df, targe
     if not isinstance(table, Table):
         hint = f"Build one with {build} or Table.read(path, schema=...)."
         raise bad_parameter(owner, "table", "a Table", type(table).__name__, hint)
-    if not table.schema.features:
+    check_features(table.schema, owner)
+
+
+def check_features(schema: Schema, owner: str) -> None:
+    """There are columns that a model looks at."""
+    if not schema.features:
         raise SchemaError(f"The table given to {owner} has no feature columns: all are identifiers or target.")

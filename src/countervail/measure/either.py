@@ -10,6 +10,7 @@ from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.release import Release
 from countervail.core.table import Table
+from countervail.engine.published import PublishedCounts
 from countervail.measure import regions
 from countervail.measure import table as tables
 
@@ -24,19 +25,19 @@ def ncp(e: Released, *, weights: Mapping[str, float] | None = None, table: Table
     return regions.ncp(e, weights=weights, table=table)
 
 
-def discernibility(e: Released, *, table: Table | None = None) -> float:
+def discernibility(e: Released | PublishedCounts, *, table: Table | None = None) -> float:
     """C_DM: sizes of the explanations' regions added up, or squares of the sizes of a release's classes."""
-    _check(e, "discernibility")
-    if isinstance(e, Release):
+    if isinstance(e, (Release, PublishedCounts)):
         return tables.discernibility(e)
+    _check(e, "discernibility")
     return regions.discernibility(e, table=table)
 
 
-def classification_metric(e: Released, model: Any = None, *, table: Table | None = None) -> float:
+def classification_metric(e: Released | PublishedCounts, model: Any = None, *, table: Table | None = None) -> float:
     """CM: share of explanations (with their `model`) or of released rows that go against their class's majority."""
-    _check(e, "classification_metric")
-    if isinstance(e, Release):
+    if isinstance(e, (Release, PublishedCounts)):
         return tables.classification_metric(e)
+    _check(e, "classification_metric")
     if model is None:
         raise bad_parameter("classification_metric", "model", "given for explanations", model)
     return regions.classification_metric(e, model, table=table)

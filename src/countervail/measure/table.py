@@ -12,9 +12,15 @@ from countervail.core import loss
 from countervail.core.arrays import Floats, Ints
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.guarantee.promises import class_sizes
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
+from countervail.engine import Scan
+from countervail.engine.columns import distinct_people
+from countervail.engine.published import PublishedCounts
+
+Published = Release | PublishedCounts  # a release, or one that was written and whose equal rows an engine has counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +82,18 @@ def squared_loss(table: Table, classes: Ints) -> float:
     return float(np.mean(shares)) if shares else 0.0
 
 
-def class_counts(release: Release) -> Ints:
+def class_counts(release: Published) -> Ints:
     """Rows of each class of equal published quasi-identifiers."""
-    return np.bincount(release.classes())
+    return class_sizes(release)
 
 
-def discernibility(release: Release) -> float:
+def discernibility(release: Published) -> float:
     """C_DM: squares of the class sizes added up; a suppressed row costs the whole table."""
     sizes = class_counts(release).astype(float)
     return float((sizes**2).sum()) + release.suppressed * float(len(release) + release.suppressed)
 
 
-def average_class_size(release: Release, *, k: int | None = None) -> float:
+def average_class_size(release: Published, *, k: int | None = None) -> float:
     """C_AVG: the mean class size; with `k`, in multiples of the least that is allowed.
 
     Examples
@@ -103,27 +109,38 @@ def average_class_size(release: Release, *, k: int | None = None) -> float:
     return float(class_counts(release).mean()) / (1 if k is None else k)
 
 
-def classification_metric(release: Release, *, target: str | None = None) -> float:
+def classification_metric(release: Published, *, target: str | None = None) -> float:
     """CM: share of rows whose label is not the majority of their class; suppressed rows count as wrong."""
     name = target if target is not None else release.schema.target
     if name is None:
         raise SchemaError("The release has no target column. Name a column with target='...'.")
     labels = code_values(release.column(name))[0]
     classes = release.classes()
-    pairs, counts = np.unique(classes * (labels.max() + 1) + labels, return_counts=True)
+    rows = release.counts if isinstance(release, PublishedCounts) else np.ones(len(classes), np.int64)
+    pairs, at = np.unique(classes * (labels.max() + 1) + labels, return_inverse=True)
+    counts = np.bincount(at, rows).astype(np.int64)
     most = np.zeros(int(classes.max()) + 1, np.int64)
     np.maximum.at(most, pairs // (labels.max() + 1), counts)
     total = len(release) + release.suppressed
     return float((total - most.sum()) / total)
 
 
-def release_risk(release: Release, *, population: Table | None = None) -> ReleaseRisk:
-    """Prosecutor, journalist and marketer risk; without a population the table is all there is."""
+def release_risk(release: Published, *, population: Table | Scan | None = None) -> ReleaseRisk:
+    """Prosecutor, journalist and marketer risk; without a population the table is all there is.
+
+    A population may stay in an engine (:meth:`Table.scan`), which counts its distinct quasi-identifiers.
+    """
     sizes = class_counts(release)
     prosecutor = 1 / float(sizes.min())
     if population is None:
         return ReleaseRisk(prosecutor, prosecutor, len(sizes) / len(release))
-    found = release.holding().count(population.select("quasi"))
+    if isinstance(release, PublishedCounts):
+        hint = "Released cells are compared with people one by one: measure a Release."
+        raise bad_parameter("release_risk", "population", "left out for counts of a written release", "a Table", hint)
+    if isinstance(population, Scan):
+        found = release.holding().count(*distinct_people(population, population.schema.names("quasi")))
+    else:
+        found = release.holding().count(population.select("quasi"))
     if (found == 0).any():
         raise bad_parameter(
             "release_risk",

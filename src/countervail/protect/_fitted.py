@@ -63,6 +63,10 @@ class WithoutRows:
         self._table, self._fit = ref(table), Fit()
         _FACTS.setdefault(table, WeakKeyDictionary())[self._fit] = facts
 
+    def _forget(self) -> None:
+        """No table was fitted to: whatever an earlier fit remembered is gone."""
+        self.__dict__.pop("_table", None), self.__dict__.pop("_fit", None)
+
     def _recall(self, fact: str) -> Any:
         """What the fit found out about the rows of the table, while somebody keeps it."""
         return _FACTS[self.table_][self._fit][fact]

@@ -19,6 +19,8 @@ from countervail.engine.sql import Dialect, SqlRelation
 
 _BATCH = 2048  # rows of a batch that Python works on
 _FILE = 1_000_000  # rows of a file that one task writes
+_PLACE = "__place"  # where a line stands: a hash of itself and a key
+_RUN = 4096  # times that a line is repeated at once
 
 
 def open_spark(
@@ -186,24 +188,22 @@ class SparkRelation(SqlRelation):
         try:
             met = " AND ".join(f"r.{q(n)} IS NOT DISTINCT FROM l.{q(n)}" for n in labelling.keys)
             read = ", ".join(f"{self.value(n)} AS {q(n)}" for n in dict.fromkeys((*labelling.keys, *labelling.others)))
-            shown = [f"l.{LABEL}", *(f"r.{q(n)}" for n in labelling.others)]
-            hashed = f"{dialect.hashed(key, shown)} AS {COUNT}"
+            shown = ", ".join([f"l.{LABEL}", *(f"r.{q(n)}" for n in labelling.others)])
             rows = f"SELECT {read} FROM {self.source}"
-            joined = f"SELECT {', '.join([*shown, hashed])} FROM ({rows}) AS r JOIN {lookup} AS l ON {met}"
+            joined = f"SELECT {shown}, 1 AS {COUNT} FROM ({rows}) AS r JOIN {lookup} AS l ON {met}"
+            names = [LABEL, *(q(n) for n in labelling.others)]
             if labelling.lines is not None:
                 more = dialect.lend(labelling.lines)
-                names = [LABEL, *(q(n) for n in labelling.others)]
-                each = f"SELECT {', '.join(names)}, explode(sequence(1, CAST({COUNT} AS INT))) AS __i FROM {more}"
-                again = f"{dialect.hashed(key, names)} AS {COUNT}"
-                joined = f"{joined} UNION ALL SELECT {', '.join([*names, again])} FROM ({each}) AS m"
+                joined = f"{joined} UNION ALL SELECT {', '.join(names)}, {COUNT} FROM {more}"
+            hashed = f"{dialect.hashed(key, names)} AS {_PLACE}"
+            told = ", ".join(names)
+            counted = f"SELECT {told}, {hashed}, sum({COUNT}) AS {COUNT} FROM ({joined}) AS j GROUP BY {told}"
             with dialect.pinned():
-                lines = dialect.session.sql(joined)
                 parts = max(-(-self.count() // min(rows_per_file, _FILE)), 1)
-                order = [COUNT, LABEL, *(q(n) for n in labelling.others)]
-                # Sorted last: Spark takes sorts below a join for idle, and leaves them out.
-                named = lines.repartition(parts, COUNT).join(dialect.session.table(labels), LABEL)
-                named = named.sortWithinPartitions(*order).select(*(q(n) for n in labelling.names))
-                write_frame(named, folder, rows_per_file)
+                lines = dialect.session.sql(counted).repartition(parts, _PLACE)
+                # Sorted after the join: Spark takes sorts below one for idle, and leaves them out.
+                named = lines.join(dialect.session.table(labels), LABEL).sortWithinPartitions(_PLACE, *names)
+                write_frame(_repeated(named, [q(n) for n in labelling.names]), folder, rows_per_file)
         finally:
             dialect.take_back(labels)
             if more is not None:
@@ -288,6 +288,13 @@ def write_frame(frame: Any, folder: Path, rows_per_file: int) -> None:
     for rest in inside.iterdir():
         rest.unlink()
     inside.rmdir()
+
+
+def _repeated(lines: Any, names: Sequence[str]) -> Any:
+    """Each line as often as it counts, in the same order; no task holds a long list for a line that counts much."""
+    whole = lines.selectExpr(*names, COUNT, f"explode(sequence(0, CAST(({COUNT} - 1) DIV {_RUN} AS INT))) AS __run")
+    left = f"CAST(least({_RUN}, {COUNT} - __run * {_RUN}) AS INT)"
+    return whole.selectExpr(*names, f"explode(sequence(1, {left})) AS __one").select(*names)
 
 
 def _as_uri(file: str) -> str:

@@ -18,12 +18,14 @@ from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.files.json_data import is_count, need, texts
 from countervail.core.guarantee import AllOf, Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.people import rows_for, say_linked
+from countervail.core.people import check_k, rows_for, say_linked
 from countervail.core.protocols import Progress
 from countervail.core.region import Region
 from countervail.core.release import provenance, without_traces
+from countervail.core.schema import Schema
 from countervail.core.sealed import spell_favourable
 from countervail.core.table import Rows, Table
+from countervail.engine import Scan
 from countervail.explain.answering import Aim, Answers, Find, Queries, constrained, explanations
 from countervail.explain.base import UNHEARD, Explainer, check_table
 from countervail.explain.nice import REWARDS, Reward
@@ -44,6 +46,7 @@ from countervail.protect.cfk.exact import ExactSearch
 from countervail.protect.cfk.grasp import GraspSearch
 from countervail.protect.cfk.groups.group_search import GroupSearch
 from countervail.protect.cfk.groups.roster import Roster
+from countervail.protect.cfk.groups.scan_fit import fit_scan
 from countervail.protect.saved import Savable
 
 _BATCH = 256  # queries in lock-step at once: keeps the cells of one model call, and memory, bounded
@@ -62,18 +65,28 @@ class RegionProtector(WithoutRows, ExplanationProtector):
     target: Any
     gives_regions: ClassVar[bool] = True
 
-    def fit(self, table: Table, model: Any) -> Self:
-        """Learn from a table and a fitted model (an estimator with `predict`, or a plain function)."""
+    def fit(self, table: Table | Scan, model: Any) -> Self:
+        """Learn from a table and a fitted model (an estimator with `predict`, or a plain function).
+
+        Answers from groups can be learnt from rows in an engine (:meth:`Table.scan`) as well.
+        """
         given = begin_fit(self)
-        check_table(table, self._owner)
-        table.schema.require_quasi(self._owner)
-        self.search_ = self._search(table, model)
-        self.origin_ = spell_favourable(table.schema).declared().digest()
-        self.identifiers_ = tuple(table.schema.names("identifier"))
-        self.linked_ = say_linked(table)
-        self._remember(table)
+        if isinstance(table, Scan):
+            schema = self._fit_scan(table, model)
+        else:
+            check_table(table, self._owner)
+            table.schema.require_quasi(self._owner)
+            self.search_, schema = self._search(table, model), table.schema
+            self.linked_ = say_linked(table)
+            self._remember(table)
+        self.origin_ = spell_favourable(schema).declared().digest()
+        self.identifiers_ = tuple(schema.names("identifier"))
         self.fitted_as_ = finish_fit(self, given)
         return self
+
+    def _fit_scan(self, scan: Scan, model: Any) -> Schema:
+        """Fit a search to rows that stay where they are; their schema, with what their values tell of it."""
+        raise bad_parameter(self._owner, "table", "a Table: this is learnt row by row", "a Scan", "Use Table.read.")
 
     @abstractmethod
     def _search(self, table: Table, model: Any) -> FittedSearch:
@@ -387,6 +400,12 @@ class CFK(Savable, RegionProtector):
             self.after_ = self.ledger.keyed("groups", made.digest)
         return fitted
 
+    def _fit_scan(self, scan: Scan, model: Any) -> Schema:
+        self._check_parameters()
+        return fit_scan(
+            self, SEARCHES[self.search]() if isinstance(self.search, str) else clone(self.search), scan, model
+        )
+
     def _settings(self) -> SearchSettings:
         return SearchSettings(
             "CFK",
@@ -459,11 +478,3 @@ def _cleaned(found: Explanations) -> Explanations:
     read = [c.name for c in found.schema if c.read and c.role != "quasi" and c.name in cells.columns]
     shown = found.schema.beside(pd.concat([found.factuals[read], cells[read]]).astype(object))
     return replace(found, factuals=queries, counterfactuals=cells, schema=shown)
-
-
-def check_k(k: Any, table: Table, owner: str) -> None:
-    """At least two people, and no more than there are."""
-    if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 2:
-        raise bad_parameter(owner, "k", "a whole number of at least 2", k)
-    if k > len(table):
-        raise bad_parameter(owner, "k", f"at most the number of rows, {len(table)}", k)

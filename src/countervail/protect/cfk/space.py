@@ -57,8 +57,16 @@ class Space:
     scale: Floats
 
     @classmethod
-    def fit(cls, table: Table, encoder: Encoder, rows: Matrix, weights: Mapping[str, float] | None, owner: str) -> Self:
-        """Code the quasi-identifiers of `rows`."""
+    def fit(
+        cls,
+        table: Table,
+        encoder: Encoder,
+        rows: Matrix,
+        weights: Mapping[str, float] | None,
+        owner: str,
+        people: Ints | None = None,
+    ) -> Self:
+        """Code the quasi-identifiers of `rows`, each that of one person or of so many `people`."""
         names = table.schema.names("quasi")
         w = column_weights(names, weights, owner)
         columns = np.array([encoder.names.index(n) for n in names], dtype=np.int64)
@@ -87,7 +95,7 @@ class Space:
             tuple(values),
             codes,
             np.ascontiguousarray(codes[first]),
-            np.bincount(row_tuple).astype(np.int64),
+            np.bincount(row_tuple, people).astype(np.int64),
             row_tuple,
             interval,
             sizes,

@@ -22,6 +22,7 @@ from countervail.core.protocols import Progress
 from countervail.core.release import provenance
 from countervail.core.rng import RandomState, Words
 from countervail.core.table import Rows, Table
+from countervail.engine import Scan
 from countervail.explain.answering import (
     Aim,
     Answers,
@@ -31,7 +32,6 @@ from countervail.explain.answering import (
     join_queries,
     remarks,
 )
-from countervail.explain.base import check_table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._elsewhere import AT_ONCE, Spread, draw_elsewhere
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
@@ -45,7 +45,7 @@ from countervail.protect.dp.budgeted import (
     spell_constraints,
     spelling,
 )
-from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.grid import Grid, Records, declared_table, read_records
 from countervail.protect.dp.pool_search import Judge, Pooled, search_several
 from countervail.protect.dp.public import Public
 
@@ -63,6 +63,7 @@ class PrivateExplainer(ExplanationProtector):
 
     draws_noise: ClassVar[bool] = True
     keeps_draw: ClassVar[bool] = False  # answers come from one draw, made at fit: pickles need no table
+    counts_only: ClassVar[bool] = False  # nothing but counts of records is looked at
     table_: Table | None
     target: Any
     epsilon: float
@@ -72,27 +73,32 @@ class PrivateExplainer(ExplanationProtector):
     ledger: Ledger | None
     n_counterfactuals: int = 1
 
-    def fit(self, table: Table, model: Any) -> Self:
-        """Learn from a table with declared domains and a model that is taken as public."""
+    def fit(self, table: Table | Scan, model: Any) -> Self:
+        """Learn from a table with declared domains and a model that is taken as public.
+
+        What is learnt from counts alone can be learnt from rows in an engine (:meth:`Table.scan`), which counts them.
+        """
         if hasattr(self, "table_"):
             del self.table_  # a fit that fails leaves nothing to ask
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
         check_count(self._owner, "n_counterfactuals", self.n_counterfactuals)
         self._check_parameters()
-        check_table(table, self._owner, DECLARED)
+        if isinstance(table, Scan) and not self.counts_only:
+            raise bad_parameter(self._owner, "table", "a Table: this is learnt row by row", "a Scan", "Use Table.read.")
+        declared = declared_table(table, self._owner, DECLARED)
         given = freeze(self)
-        grid = Grid.of(table, self._owner, self.missing)
-        self.shares_ = shares(table.schema.features, self.split, self._owner)
-        self.public_ = Public.of(grid, table.schema, model, self._owner)
+        grid = Grid.of(declared, self._owner, self.missing)
+        self.shares_ = shares(declared.schema.features, self.split, self._owner)
+        self.public_ = Public.of(grid, declared.schema, model, self._owner)
         self._aim().wanted(np.zeros(1, dtype=np.int64))
         asked = {n: getattr(self, n) for n in CONSTRAINTS if hasattr(self, n)}
         self.constraints_ = Constraints.of(self.public_.encoder, self._owner, **asked)
         if self.ledger is not None and not self.keeps_draw:
             self.spelt_ = spelling(self.get_params(deep=False), self.shares_, grid, self.public_)
-        self._learn(table, model, grid.codes(table.features))
+        self._learn(declared, model, read_records(table, grid))
         self.fitted_as_ = finish_fit(self, given)
-        self.table_ = table
+        self.table_ = None if isinstance(table, Scan) else table
         return self
 
     def explain(self, rows: Rows, *, constraints: Any = None, progress: Progress | None = None) -> Explanations:
@@ -146,7 +152,7 @@ class PrivateExplainer(ExplanationProtector):
         """The promise of unseeded noise."""
 
     @abstractmethod
-    def _learn(self, table: Table, model: Any, codes: Ints) -> None:
+    def _learn(self, table: Table, model: Any, records: Records) -> None:
         """Keep what answers need."""
 
     @abstractmethod

@@ -19,6 +19,7 @@ from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.budgeted import cost_of, spelling
+from countervail.protect.dp.grid import Records
 from countervail.protect.dp.pool import PoolRecords
 
 _SENSITIVITY = {"replace-one": 2, "add-remove": 1}
@@ -64,6 +65,7 @@ class PrivateHistograms(PrivateExplainer):
 
     name: ClassVar[str] = "private-histograms"
     keeps_draw: ClassVar[bool] = True
+    counts_only: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -116,28 +118,31 @@ class PrivateHistograms(PrivateExplainer):
         check_count("PrivateHistograms", "neighbours", self.neighbours)
         check_count("PrivateHistograms", "records", self.records)
 
-    def _learn(self, table: Table, model: Any, codes: Ints) -> None:
+    def _learn(self, table: Table, model: Any, records: Records) -> None:
         public = self.public_
         rng = generator(self.random_state)
         if self.ledger is None:
-            self.histograms_ = self._noisy(codes, rng)
+            self.histograms_ = self._noisy(records, rng)
         else:
             # What is made of the counts later does not matter to them: other answers from them cost nothing.
             named = {"epsilon": self.epsilon, "adjacency": self.adjacency}
             request = spelling(named, self.shares_, public.grid, public)
             cost = cost_of(self._promise())
-            self.histograms_ = unpack(self.ledger.once(request, cost, self.name, lambda: pack(self._noisy(codes, rng))))
+            self.histograms_ = unpack(
+                self.ledger.once(request, cost, self.name, lambda: pack(self._noisy(records, rng)))
+            )
         # From here on only the noisy counts are looked at.
         drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
         self.records_ = PoolRecords.of(drawn, public.classes_of(drawn), public.grid.default)
 
-    def _noisy(self, codes: Ints, rng: np.random.Generator) -> list[Ints]:
+    def _noisy(self, records: Records, rng: np.random.Generator) -> list[Ints]:
         """Noisy counts, column by column: decision x position."""
-        public, out = self.public_, []
+        public, codes, out = self.public_, records.codes, []
+        each = 1 if records.times is None else records.times
         classes = public.classes_of(codes)
         for j, (size, share) in enumerate(zip(public.grid.sizes, self.shares_)):
             counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
-            np.add.at(counts, (classes, codes[:, j]), 1)
+            np.add.at(counts, (classes, codes[:, j]), each)
             budget = Fraction(float(self.epsilon)) * share
             out.append(noisy_counts(counts, _SENSITIVITY[self.adjacency], budget, self._seed(rng)))
         return out

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from countervail.core.arrays import Ints, Matrix
+from countervail.core.arrays import Matrix
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import RandomState, Words
@@ -14,6 +14,7 @@ from countervail.core.table import Table
 from countervail.explain.answering import Queries
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
+from countervail.protect.dp.grid import Records
 from countervail.protect.dp.pool import VARIANTS, Pool, PoolRecords, Variant
 
 
@@ -135,8 +136,8 @@ class PrivateNeighbours(PrivateExplainer):
             must = "None with pool='features', where each shown column gets the same share"
             raise bad_parameter("PrivateNeighbours", "split", must, "a mapping")
 
-    def _learn(self, table: Table, model: Any, codes: Ints) -> None:
-        grid = self.public_.grid
+    def _learn(self, table: Table, model: Any, records: Records) -> None:
+        grid, codes = self.public_.grid, records.codes
         columns = min(int(self.features), len(grid.axes))
         self.records_ = PoolRecords.of(codes, self.public_.classes_of(codes), grid.default)
         self.pool_ = Pool.of(

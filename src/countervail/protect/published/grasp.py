@@ -9,10 +9,10 @@ import numpy as np
 
 from countervail.core.arrays import Codes, Matrix
 from countervail.core.guarantee import Guarantee, KAnonymity
-from countervail.core.people import rows_per_person
+from countervail.core.people import check_k, rows_per_person
 from countervail.core.table import Table
 from countervail.protect.cfk.base import FittedSearch, SearchSettings
-from countervail.protect.cfk.cfk import RegionProtector, check_k
+from countervail.protect.cfk.cfk import RegionProtector
 from countervail.protect.cfk.grasp import SAMPLES, Construction, Judged, count_eligible
 from countervail.protect.cfk.region_search import RegionSearch, Solved
 from countervail.protect.cfk.space import Boxes, Space

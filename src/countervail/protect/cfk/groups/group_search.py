@@ -66,9 +66,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
         Nothing but this sees the table, and nothing of it stays but `sealed_` and what the model says of its groups.
         """
         owner, previous = settings.owner, settings.previous
-        _check_parameters(self)
+        check_parameters(self)
         explainer = None if settings.explainer is None else another_order(settings)
-        self.settings_, self.ranks_ = replace(settings, previous=None, explainer=None), None
+        self.settings_ = replace(settings, previous=None, explainer=None)
         clean = canonical_table(table)
         # A model of other columns is refused before the work begins; nobody who waits is asked about.
         if previous is None:
@@ -77,20 +77,22 @@ class GroupSearch(WithoutRows, BaseEstimator):
         else:
             rows = previous.table.made_up()
             decision = Decision.unseen(model, previous.table.schema, previous.table.labels, rows, owner)
-        _check_numbers(clean, rows, decision, owner)
+        check_numbers(clean, rows, decision, owner)
         self.sealed_, group = self._sealed(clean) if previous is None else self._grown(table, clean, previous)
-        self._settle(model)
+        self.settle(model)
         made, inside = self.sealed_, group >= 0
-        members = Members.of(made, made.encoder.encode(clean.features[inside]), group[inside])
-        whole = settings.reward == "none"
-        self.candidates_.judge(
-            self._decide, self.desired_, members, self.cell_budget, settings.min_pureness, whole=whole
-        )
-        self._settle_moves()
-        if explainer is not None:
-            self.ranks_ = SealedRanks(explainer, made, self.decision_, model, self.candidates_.kept)
+        self.judge(Members.of(made, made.encoder.encode(clean.features[inside]), group[inside]), explainer, model)
         self._remember(table, group_of=group)
         return self
+
+    def judge(self, members: Members, explainer: Any, model: Any) -> None:
+        """Which candidates may be handed out, and in which order they are looked at."""
+        whole, least = self.settings_.reward == "none", self.settings_.min_pureness
+        self.candidates_.judge(self._decide, self.desired_, members, self.cell_budget, least, whole=whole)
+        self._settle_moves()
+        self.ranks_: SealedRanks | None = None
+        if explainer is not None:
+            self.ranks_ = SealedRanks(explainer, self.sealed_, self.decision_, model, self.candidates_.kept)
 
     def answer(self, asked: Queries) -> Answers:
         """The fewest moves towards a near candidate; without a reward, the nearest one behind its group's region."""
@@ -240,10 +242,10 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     def restored(self, settings: SearchSettings, data: dict[str, Any], model: Any) -> Self:
         """As after fit, with a model that decides as the one did; to be called inside `whole_json`."""
-        _check_parameters(self)
+        check_parameters(self)
         self.settings_, self.sealed_, self.ranks_ = settings, GroupTable.from_dict(data["table"]), None
         self._recount()
-        self._settle(model)
+        self.settle(model)
         judged = self.candidates_
         kept, after = places(data["kept"], len(judged.group)), places(data["after"], len(self.desired_))
         pureness, sampled = np.array(data["pureness"], dtype=float), np.array(data["sampled"], dtype=bool)
@@ -266,7 +268,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
             failing = less_diverse(s, sealed.others[s.sensitive], sealed.schema[s.sensitive])
             need(not failing(sealed.groups).any())
 
-    def _settle(self, model: Any) -> None:
+    def settle(self, model: Any) -> None:
         """What follows from the sealed table and the model alone."""
         made, s = self.sealed_, self.settings_
         self.schema_, self.encoder_, self.caveats_ = made.schema, made.encoder, ()
@@ -312,7 +314,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
     def _verify_diverse(self, clean: Table, group: Ints) -> None:
         """Groups are merged when they are formed; labels and the distribution of all may be others by now."""
         inside = np.flatnonzero(group >= 0)
-        if self._looks_at_secrets and self._failing(clean.take(inside))(dense(group[inside])).any():
+        if self._looks_at_secrets and _failing(self.settings_, clean.take(inside))(dense(group[inside])).any():
             raise SchemaError(
                 "The groups of 'previous' and the new ones do not keep l or t together: labels have changed, or the "
                 "values of all people are distributed otherwise than before. Nothing has left. Fit without l and t."
@@ -321,37 +323,44 @@ class GroupSearch(WithoutRows, BaseEstimator):
     def _formed(self, clean: Table) -> tuple[Ints, Regions]:
         """The group of each row, from quasi-identifiers alone but for merging; and the groups' regions."""
         encoder, s = Encoder.fit(clean), self.settings_
-        space = Space.fit(clean, encoder, encoder.encode(clean.features), s.weights, s.owner)
-        apart = form_groups(space, s.k) if self.grouping == "clusters" else _mondrian_groups(clean, s.k)
-        found = self._diverse(space, apart, clean)
+        return self.in_groups(Space.fit(clean, encoder, encoder.encode(clean.features), s.weights, s.owner), clean)
+
+    def in_groups(self, space: Space, clean: Table, people: Ints | None = None) -> tuple[Ints, Regions]:
+        """The same of quasi-identifiers in codes, where each row is one person or stands for so many `people`."""
+        k = self.settings_.k
+        apart = form_groups(space, k) if self.grouping == "clusters" else _mondrian_groups(clean, k)
+        found = self._diverse(space, apart, clean, people)
         return found, space.regions(boxes_of(space, found))
 
-    def _diverse(self, space: Space, group: Ints, table: Table) -> Ints:
+    def _diverse(self, space: Space, group: Ints, table: Table, people: Ints | None) -> Ints:
         """Merge groups whose sensitive values are too alike."""
         if not self._looks_at_secrets:
             return group
-        s, failing = self.settings_, self._failing(table)
-        merged = merge(space, group, failing)
+        s, failing = self.settings_, _failing(self.settings_, table, people)
+        merged = merge(space, group, failing, people)
         if failing(merged).any():
             raise bad_parameter(s.owner, "l", f"at most the number of values of '{s.sensitive}'", s.l)
         return merged
-
-    def _failing(self, table: Table) -> Callable[[Ints], Bools]:
-        s, names = self.settings_, list(table.frame.columns)
-        if s.sensitive is None or s.sensitive not in names:
-            raise bad_parameter(s.owner, "sensitive", f"one of the columns {names}", s.sensitive)
-        return less_diverse(s, table.frame[s.sensitive], table.schema[s.sensitive])
 
     @property
     def _looks_at_secrets(self) -> bool:
         return self.settings_.l is not None or self.settings_.t is not None
 
 
-def less_diverse(settings: SearchSettings, secret: pd.Series, column: Column) -> Callable[[Ints], Bools]:
-    """For group numbers of the rows: which groups are less diverse than asked."""
+def _failing(s: SearchSettings, table: Table, people: Ints | None = None) -> Callable[[Ints], Bools]:
+    names = list(table.frame.columns)
+    if s.sensitive is None or s.sensitive not in names:
+        raise bad_parameter(s.owner, "sensitive", f"one of the columns {names}", s.sensitive)
+    return less_diverse(s, table.frame[s.sensitive], table.schema[s.sensitive], people)
+
+
+def less_diverse(
+    settings: SearchSettings, secret: pd.Series, column: Column, people: Ints | None = None
+) -> Callable[[Ints], Bools]:
+    """For group numbers of rows, which stand for so many `people`: which groups are less diverse than asked."""
 
     def failing(labels: Ints) -> Bools:
-        tally = Tally.of(labels, secret)
+        tally = Tally.of(labels, secret, people)
         bad = np.zeros(len(tally.sizes), dtype=bool)
         if settings.l is not None:
             bad |= tally.distinct() < settings.l
@@ -362,7 +371,8 @@ def less_diverse(settings: SearchSettings, secret: pd.Series, column: Column) ->
     return failing
 
 
-def _check_parameters(search: GroupSearch) -> None:
+def check_parameters(search: GroupSearch) -> None:
+    """What is wrong with the parameters, if anything is."""
     check_count("GroupSearch", "cell_budget", search.cell_budget)
     if search.grouping not in get_args(Grouping):
         raise bad_parameter("GroupSearch", "grouping", f"one of {get_args(Grouping)}", search.grouping)
@@ -375,7 +385,7 @@ def _mondrian_groups(table: Table, k: int) -> Ints:
     return dense(class_rows(table, k))
 
 
-def _check_numbers(clean: Table, rows: pd.DataFrame, decision: Decision, owner: str) -> None:
+def check_numbers(clean: Table, rows: pd.DataFrame, decision: Decision, owner: str) -> None:
     """Numbers may be missing where the model can do without them, as made-up rows tell."""
     numbers = [n for n in clean.schema.features if clean.schema[n].numeric]
     holes = [n for n in numbers if clean.frame[n].isna().any()]

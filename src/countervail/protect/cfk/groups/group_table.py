@@ -46,8 +46,14 @@ class GroupTable:
         object.__setattr__(self, "encoder", Encoder(codings))
 
     @classmethod
-    def first(cls, clean: Table, group: Ints, regions: Regions) -> tuple[Self, Ints]:
-        """Seal a canonical table whose rows are all in groups; and the new number of each group."""
+    def first(
+        cls, clean: Table, group: Ints, regions: Regions, lines: tuple[pd.DataFrame, Ints] | None = None
+    ) -> tuple[Self, Ints]:
+        """Seal a canonical table whose rows are all in groups; and the new number of each group.
+
+        `lines`, with the group of each: private vectors and how many people of the group have each; the table's own
+        rows are then looked at column by column only.
+        """
         schema, names = clean.schema, clean.schema.features
         numbers = [n for n in names if schema[n].numeric]
         heom = HEOM.fit(coder := Encoder.fit(clean), coder.encode(clean.features))
@@ -58,7 +64,8 @@ class GroupTable:
         scale = dict(zip(measured, heom.scale.tolist()))
         if endless := [n for n, width in scale.items() if not np.isfinite(width)]:
             raise SchemaError(f"The numbers of {endless} lie too far apart for a distance. Rescale them.")
-        sealed, place = SealedTable.of(regions, group, _private(clean), schema)
+        private, times = (_private(clean), None) if lines is None else lines
+        sealed, place = SealedTable.of(regions, group, private, schema, times)
         return cls(
             sealed,
             schema,
@@ -132,8 +139,8 @@ class GroupTable:
 
     @property
     def private(self) -> Matrix:
-        """Everybody's private values in codes, by group and content; quasi-identifiers are 0."""
-        out = np.zeros((len(self.sealed), len(self.encoder.codings)))
+        """Private values in codes, by group and content, as often as they are sealed; quasi-identifiers are 0."""
+        out = np.zeros((len(self.sealed.groups), len(self.encoder.codings)))
         for j, coding in enumerate(self.encoder.codings):
             if coding.name in self.sealed.others.columns:
                 out[:, j] = coding.encode(self.sealed.others[coding.name])
@@ -152,6 +159,7 @@ class GroupTable:
     def corners(self, most: int) -> Matrix:
         """Private rows, evenly from all groups, each with one value of every cell of its region."""
         chosen = np.unique(np.linspace(0, len(self.sealed) - 1, min(most, len(self.sealed))).astype(np.int64))
+        chosen = self.sealed.lines_of(chosen)
         out, group = self.private[chosen], self.sealed.groups[chosen]
         for j, coding in enumerate(self.encoder.codings):
             for axis in (a for a in self.sealed.regions.axes if a.name == coding.name):

@@ -144,11 +144,14 @@ def _halve(space: Space, codes: Codes, counts: Ints, block: Ints, k: int) -> lis
     return None
 
 
-def merge(space: Space, group: Ints, failing: Callable[[Ints], Bools]) -> Ints:
-    """Merge groups that fail with the one that costs least, until none fails or one group is left."""
+def merge(space: Space, group: Ints, failing: Callable[[Ints], Bools], people: Ints | None = None) -> Ints:
+    """Merge groups that fail with the one that costs least, until none fails or one group is left.
+
+    `people`: how many each row stands for.
+    """
     group = dense(group)
     while group.max() > 0 and (bad := failing(group)).any():
-        boxes, sizes = boxes_of(space, group), np.bincount(group)
+        boxes, sizes = boxes_of(space, group), np.bincount(group, people).astype(np.int64)
         g = int(np.flatnonzero(bad)[0])
         both = boxes.member | boxes.member[g]
         cost = (sizes + sizes[g]) * _ncp(space, both) - sizes * _ncp(space, boxes.member)

@@ -110,16 +110,22 @@ def _whole(data: Any, dimensions: int) -> Ints:
     return counts.astype(np.int64)
 
 
-def draw_counts(codes: Ints, classes: Ints, decisions: int, grid: Grid, budget: NoiseBudget) -> Draw:
-    """The one draw: the only function that looks at records. `classes` is the decision about each record, by itself."""
-    noisy = int(budget.counts(np.array([len(codes)], dtype=np.int64), budget.total * TOTAL)[0])
+def draw_counts(
+    codes: Ints, classes: Ints, decisions: int, grid: Grid, budget: NoiseBudget, times: Ints | None = None
+) -> Draw:
+    """The one draw: the only function that looks at records. `classes` is the decision about each record, by itself.
+
+    `times`: how many records each row of codes stands for.
+    """
+    people = len(codes) if times is None else int(times.sum())
+    noisy = int(budget.counts(np.array([people], dtype=np.int64), budget.total * TOTAL)[0])
     total = min(max(noisy, 0), _MOST)
     spread = BudgetShares.of(total, len(grid.axes), decisions, budget)
     if spread.level == "nothing":
         return Draw(total, (), (), ())
     strata = classes if spread.strata > 1 else np.zeros(len(codes), dtype=np.int64)
     ones = tuple(
-        budget.counts(cell_counts(strata, codes[:, j], spread.strata, len(a)), spread.one)
+        budget.counts(cell_counts(strata, codes[:, j], spread.strata, len(a), times), spread.one)
         for j, a in enumerate(grid.axes)
     )
     if spread.level == "columns":
@@ -127,17 +133,17 @@ def draw_counts(codes: Ints, classes: Ints, decisions: int, grid: Grid, budget: 
     marginals, totals = settle(ones, grid, spread, budget)
     binned = np.column_stack([m.bins[codes[:, j]] for j, m in enumerate(marginals)])
     cost = budget.deviation(spread.pairs / (len(grid.axes) - 1))
-    edges = choose_edges(binned, strata, marginals, totals, cost, lambda s: budget.choose(s, spread.choice))
+    edges = choose_edges(binned, strata, marginals, totals, cost, lambda s: budget.choose(s, spread.choice), times)
     pairs = tuple(
-        budget.counts(pair_counts(binned, strata, marginals, a, b), spread.pairs / len(edges)) for a, b in edges
+        budget.counts(pair_counts(binned, strata, marginals, a, b, times), spread.pairs / len(edges)) for a, b in edges
     )
     return Draw(total, ones, edges, pairs)
 
 
-def cell_counts(strata: Ints, codes: Ints, many: int, size: int) -> Ints:
+def cell_counts(strata: Ints, codes: Ints, many: int, size: int, times: Ints | None = None) -> Ints:
     """Records by stratum and position; every record is in exactly one of these cells."""
-    counts: Ints = np.bincount(strata * size + codes, minlength=many * size).reshape(many, size).astype(np.int64)
-    return counts
+    counts: Ints = np.bincount(strata * size + codes, times, minlength=many * size).astype(np.int64)
+    return counts.reshape(many, size)
 
 
 def settle(

@@ -23,14 +23,14 @@ from countervail.core.release import Release
 from countervail.core.rng import RandomState
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Rows, Table
-from countervail.explain.base import check_table
+from countervail.engine import Scan
 from countervail.explain.nice import NICE, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._fitted import begin_fit, finish_fit, live_table, snapshot, verify_unchanged
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
-from countervail.protect.dp.grid import Axis, Grid
+from countervail.protect.dp.grid import Axis, Grid, Records, declared_table, read_records
 from countervail.protect.dp.public import Public, public_target
 from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, check_budget, rho_of
 from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts
@@ -164,16 +164,22 @@ class PrivateSynthetic(Savable, ExplanationProtector):
             cls(epsilon=20.0, rows=200, random_state=0),
         ]
 
-    def fit(self, table: Table, model: Any) -> Self:
-        """Draw the noisy counts of a table with declared domains, under a model that is taken as public."""
+    def fit(self, table: Table | Scan, model: Any) -> Self:
+        """Draw the noisy counts of a table with declared domains, under a model that is taken as public.
+
+        Rows in an engine (:meth:`Table.scan`) are counted there; the counts are those of a table with the same rows.
+        """
         given = begin_fit(self)
         self._check_parameters()
-        check_table(table, self._owner, DECLARED)
-        _check_sizes(table.schema, self._owner)
-        grid = Grid.of(table, self._owner, self.missing, numbers=True)
-        self._prepare(grid, _public_schema(table.schema), model)
-        self._make(self._drawn(grid.codes(table.features)), model)
-        self._remember(table)
+        declared = declared_table(table, self._owner, DECLARED)
+        _check_sizes(declared.schema, self._owner)
+        grid = Grid.of(declared, self._owner, self.missing, numbers=True)
+        self._prepare(grid, _public_schema(declared.schema), model)
+        self._make(self._drawn(read_records(table, grid)), model)
+        if isinstance(table, Scan):
+            self._forget()
+        else:
+            self._remember(table)
         self.fitted_as_ = finish_fit(self, given)
         return self
 
@@ -265,13 +271,14 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         asked = {n: getattr(self, n) for n in CONSTRAINTS}
         self.constraints_ = Constraints.of(self.public_.encoder, self._owner, **asked)
 
-    def _drawn(self, codes: Ints) -> Draw:
+    def _drawn(self, records: Records) -> Draw:
         """The draw; from the ledger, where it keeps one of these people with the same settings."""
         public, budget = self.public_, self._budget(self.random_state)
         decisions = len(public.decision.classes)
 
         def draw() -> Draw:
-            return draw_counts(codes, public.classes_of(codes), decisions, public.grid, budget)
+            classes = public.classes_of(records.codes)
+            return draw_counts(records.codes, classes, decisions, public.grid, budget, records.times)
 
         if self.ledger is None:
             return draw()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from countervail.core.canonical import code_values
 from countervail.core.errors import bad_parameter
 from countervail.core.loss import ncp
 from countervail.core.people import rows_remark
-from countervail.core.schema import Schema
-from countervail.core.table import Table
 from countervail.engine.coded import CODE, NODE, PART, SECRET, CodedRows
-from countervail.engine.codes import order_lines
+from countervail.engine.columns import known_schema, lookup_once, one_column, side_by_side
 from countervail.engine.interface import COUNT, LABEL, Labelling
 from countervail.engine.scan import Distinct, Scan
 from countervail.engine.sql import SqlRelation
@@ -91,7 +88,7 @@ def learn_scan(protector: Mondrian, scan: Scan, required: Requirements) -> Scann
     raw, of = found.raw.select(keys), classes.of.astype(np.int64)
     lines = None if counted.shared is None else _lots(protector, scan, keys, raw, of, counted.shared)
     if len(keys) < len(columns):
-        raw, of = _once(raw, of)
+        raw, of = lookup_once(raw, of)
     losses = ncp(classes.regions, found.table)
     rest = (tuple(keys), raw, classes.regions, schema, classes.remarks, classes.words, losses, lines)
     return ScannedClasses(of, counted.rows - protector.suppressed_, protector.suppressed_, *rest)
@@ -136,12 +133,12 @@ def learn_levels(
     by = class_column(scan, by_class=protector.by_class, owner="Mondrian")
     protector.by_, protector.suppressed_ = by, 0
     protector.hierarchies_ = required.read_hierarchies(scan, protector.hierarchies)
-    held = {n: _one_column(scan, n) for n in scan.schema.names("quasi")}
+    held = {n: one_column(scan, n) for n in scan.schema.names("quasi")}
     coded = {n: encode(d.table, protector.hierarchies_) for n, d in held.items()}
     quasi = protector.quasi_ = [q for (q,), _ in coded.values()]
     data = describe(quasi, tree_loss=protector.labels == "hierarchy")
     check_levels(data)
-    asked = _one_column(scan, required.sensitive or "") if required.looks_at_secrets else next(iter(held.values()))
+    asked = one_column(scan, required.sensitive or "") if required.looks_at_secrets else next(iter(held.values()))
     secret, constraints = required.read(asked.table, protector.hierarchies_, asked.counts, most)
     extra: dict[str, tuple[str, Any]] = {}
     if required.looks_at_secrets and required.sensitive:
@@ -149,7 +146,7 @@ def learn_levels(
     values: list[Any] = [None]
     parts = {}
     if by is not None:
-        parts[by] = _one_column(scan, by)
+        parts[by] = one_column(scan, by)
         at, values = code_values(parts[by].table.frame[by], parts[by].table.schema[by].values)
         extra[PART] = (by, _dictionary(parts[by], at))
     rows = CodedRows(scan.relation, {n: _dictionary(held[n], codes[:, 0]) for n, (_, codes) in coded.items()}, extra)
@@ -174,35 +171,8 @@ def learn_levels(
     remarks = protector._remarks(CountedRows(asked.counts, most, names).remarks(protector.k), total)
     found = {**held, **parts, **({required.sensitive or "": asked} if required.looks_at_secrets else {})}
     schema = known_schema(scan, *(d.table.schema for d in found.values()))
-    losses = ncp(regions, _side_by_side(scan, held))
+    losses = ncp(regions, side_by_side(scan, {n: d.table for n, d in held.items()}))
     return ScannedClasses(of, total, 0, tuple(keys), rows, regions, schema, remarks, protector.words_, losses)
-
-
-def _side_by_side(scan: Scan, held: dict[str, Distinct]) -> Table:
-    """A table that has each column's values, for what is measured column by column."""
-    longest = max(len(d.table) for d in held.values())
-    tables = {n: d.table for n, d in held.items()}
-    frame = {n: t.frame[n].take(np.resize(np.arange(len(t)), longest)).array for n, t in tables.items()}
-    columns = tuple(t.schema[n] for n, t in tables.items())
-    return next(iter(tables.values())).with_frame(
-        pd.DataFrame(frame), replace(scan.schema, columns=columns, favourable=())
-    )
-
-
-def known_schema(scan: Scan, *seen: Schema) -> Schema:
-    """The schema of a scan with what its values have told of some columns."""
-    known = {c.name: c for schema in seen for c in schema}
-    return replace(scan.schema, columns=tuple(known.get(c.name, c) for c in scan.schema))
-
-
-def _one_column(scan: Scan, name: str) -> Distinct:
-    """The distinct values of a column, which must fit the budget of memory."""
-    found = scan.distinct([name], limit=scan.budget(1))
-    if found is None:
-        must = f"enough for the different values of '{name}', of which there are more than {scan.budget(1):,}"
-        hint = f"Give more (--memory), or round or group '{name}'."
-        raise bad_parameter("Table.scan", "memory", must, f"{scan.memory:,} bytes", hint)
-    return found
 
 
 def _dictionary(found: Distinct, codes: Any) -> Any:
@@ -228,14 +198,6 @@ def _check_parts(
         mine = node == part
         failed = first_broken(secret[mine].astype(np.int32), counts[mine], constraints)
         required.check_part(failed, int(counts[mine].sum()), asked.table, by, most)
-
-
-def _once(raw: Any, of: Longs) -> tuple[Any, Longs]:
-    """Combinations that came once for each sensitive value, once; equal rows are in one class."""
-    which, lines = order_lines(raw)
-    cell = np.full(lines.num_rows, -1, np.int64)
-    cell[which] = of
-    return lines, cell
 
 
 def _check_possible(protector: Mondrian) -> None:

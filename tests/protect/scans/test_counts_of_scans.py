@@ -1,0 +1,108 @@
+"""Noisy counts of rows in an engine: the counts of a table with the same rows, so with a seed the same draw."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import countervail as cv
+from countervail.engine import Scan
+
+ROLES = {
+    "identifiers": ["id"],
+    "quasi_identifiers": ["age", "city"],
+    "target": "granted",
+    "favourable": "yes",
+    "domains": {
+        "age": (18, 80),
+        "city": ["Ghent", "Liège", "京都"],
+        "income": (0.0, 60.0, 13),
+        "granted": ["yes", "no"],
+    },
+}
+EXAMPLES = max(settings.default.max_examples // 5, 1)
+
+
+def model(rows):
+    """Whoever earns enough."""
+    return np.where(rows["income"].to_numpy(dtype=float) > 30, "yes", "no")
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    city = rng.choice(["Ghent", "Liège", "京都", "Ghent"], n).astype(object)
+    return pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "age": rng.integers(20, 70, n),
+            "city": np.where(rng.random(n) < 0.1, None, city),
+            "income": np.where(rng.random(n) < 0.1, np.nan, rng.gamma(2, 12, n).clip(0, 60).round(1)),
+            "granted": rng.choice(["yes", "no"], n),
+        }
+    )
+
+
+def in_files(frame, folder, files):
+    folder.mkdir()
+    for i in range(files):
+        frame.iloc[i::files].to_parquet(folder / f"{i}.parquet", index=False)
+    return folder
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(5, 400), st.integers(0, 999), st.sampled_from([1, 2, 4]), st.sampled_from([0.5, 50.0]))
+def test_every_engine_draws_what_a_table_in_memory_draws(tmp_path_factory, n, seed, files, epsilon):
+    folder, frame = tmp_path_factory.mktemp("counts"), people(n, seed)
+    source = in_files(frame, folder / "in", files)
+    table = cv.Table.from_frame(frame, **ROLES)
+    asked = frame.dropna().drop(columns=["id", "granted"]).head(5)
+    for made in (
+        lambda: cv.PrivateSynthetic(epsilon, rows=50, missing=["city"], random_state=seed),
+        lambda: cv.PrivateSynthetic(epsilon, rows=50, delta=0.0, adjacency="replace-one", random_state=seed),
+        lambda: cv.PrivateHistograms(epsilon, records=30, random_state=seed),
+    ):
+        wanted = made().fit(table, model).explain(asked).to_frame()
+        for engine in ("memory", "duckdb"):
+            scan = cv.Table.scan(source, engine=engine, threads=2, **ROLES)
+            found = made().fit(scan, model)
+            scan.close()
+            pd.testing.assert_frame_equal(found.explain(asked).to_frame(), wanted)
+
+
+@pytest.fixture
+def scan(tmp_path):
+    return cv.Table.scan(in_files(people(200, 1), tmp_path / "in", 2), engine="duckdb", **ROLES)
+
+
+def test_the_draw_of_a_scan_is_that_of_its_table(scan):
+    table = cv.Table.from_frame(people(200, 1), **ROLES)
+    drawn = [cv.PrivateSynthetic(50.0, random_state=1).fit(rows, model).draw_.to_dict() for rows in (scan, table)]
+    assert drawn[0] == drawn[1] and drawn[0]["pairs"]
+
+
+def test_a_ledger_pays_for_a_scan_as_for_a_table(scan):
+    table, ledger = cv.Table.from_frame(people(200, 1), **ROLES), cv.Ledger("people", epsilon=3.0, delta=1e-5)
+    first = cv.PrivateSynthetic(1.0, ledger=ledger).fit(scan, model)
+    again = cv.PrivateSynthetic(1.0, ledger=ledger).fit(table, model)  # the same draw: nothing more is paid
+    assert first.draw_.to_dict() == again.draw_.to_dict()
+
+
+def test_undeclared_domains_are_refused_before_rows_are_read(tmp_path, monkeypatch):
+    source = in_files(people(50, 1), tmp_path / "in", 1)
+    scan = cv.Table.scan(source, engine="duckdb", **{**ROLES, "domains": {}})
+    monkeypatch.setattr(type(scan.relation), "grouped", None)
+    with pytest.raises(cv.SchemaError, match="adds noise over public domains"):
+        cv.PrivateSynthetic(1.0).fit(scan, model)
+
+
+def test_what_answers_from_records_refuses_a_scan(scan):
+    for made in (cv.PrivateNeighbours(1.0), cv.NoisyCounterfactual(1.0)):
+        with pytest.raises(cv.ParameterError, match=r"'table' parameter of .* must be a Table: this is learnt row by"):
+            made.fit(scan, model)
+
+
+def test_too_little_memory_is_said_with_the_setting(scan, monkeypatch):
+    monkeypatch.setattr(Scan, "budget", lambda self, columns: 20 if columns > 1 else 9999)
+    with pytest.raises(cv.ParameterError, match=r"'memory' .* records that differ in the public domains.*more than 20"):
+        cv.PrivateSynthetic(1.0).fit(scan, model)
