@@ -69,7 +69,8 @@ def write_files(folder: Path) -> dict[str, str]:
     from countervail.model import save_model, train_forest
     from countervail.study.first_uses import bundled_rows
 
-    table, control = bundled_rows(1000).split(test_size=0.4, random_state=0)
+    table, others = bundled_rows(1000).split(test_size=0.4, random_state=0)
+    asking, control = others.split(test_size=0.5, random_state=0)
     model = train_forest(table, trees=20)
     endings = {"table": "csv", "control": "csv", "rows": "csv", "schema": "toml", "model": "skops", "answers": "json"}
     paths = {name: folder / f"{name}.{ending}" for name, ending in endings.items()}
@@ -78,6 +79,6 @@ def write_files(folder: Path) -> dict[str, str]:
     write_frame(control.frame.iloc[:10], paths["rows"])
     write_schema(table.schema, paths["schema"])
     save_model(model, paths["model"])
-    answers = NICE().fit(table, model).explain(control)
+    answers = NICE().fit(table, model).explain(asking)
     paths["answers"].write_text(answers.to_json(), encoding="utf-8")
     return {name: str(path) for name, path in paths.items()}

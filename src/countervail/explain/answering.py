@@ -148,7 +148,9 @@ class Aim:
         if isinstance(self.target, str) and self.target == "other":
             other: Bools = classes[None, :] != now[:, None]
             return other
-        return np.broadcast_to(self.aimed(), (len(now), len(classes))).copy()
+        out = np.empty((len(now), len(classes)), dtype=bool)
+        out[:] = self.aimed()
+        return out
 
     def aimed(self) -> Bools:
         """Which classes are aimed at, whatever the decision is now."""
@@ -161,7 +163,9 @@ class Aim:
                     f'Write favourable = ["..."] at the top of the schema file, or use --target; in Python, pass '
                     f"favourable=... to Table.from_frame, or target=... here."
                 )
-        return np.isin(np.arange(len(self.decision.classes)), self.decision.codes(as_labels(labels), "target"))
+        out = np.zeros(len(self.decision.classes), dtype=bool)
+        out[self.decision.codes(as_labels(labels), "target")] = True
+        return out
 
     def ask(self, encoder: Encoder, frame: pd.DataFrame, x: Matrix, *, scored: bool = False) -> Queries:
         """Rows with the decision about each; with `scored`, the model's scores as well where it gives any."""
