@@ -90,7 +90,7 @@ class Constraints:
 
     def coded(self, encoder: Encoder) -> Self:
         """The same in the codes of a wider encoder."""
-        return replace(self, encoder=encoder)
+        return self if encoder is self.encoder else replace(self, encoder=encoder)
 
     def __bool__(self) -> bool:
         return bool(self.ways or self.allowed or self.forbidden or self.max_changes is not None)

@@ -119,7 +119,8 @@ class Encoder:
     codings: tuple[Coding, ...]
     columns: pd.Index = field(init=False, repr=False)
     blocks: tuple[tuple[np.dtype[Any], Ints], ...] = field(init=False, repr=False)  # numbers that are decoded together
-    single: tuple[tuple[int, Ints], ...] = field(init=False, repr=False)  # the places of all other columns
+    coded: Ints = field(init=False, repr=False)  # the places of columns of codes
+    single: tuple[tuple[int, Ints], ...] = field(init=False, repr=False)  # those of all other columns
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", pd.Index(self.names))
@@ -127,8 +128,10 @@ class Encoder:
         blocks = tuple((t, np.array(places)) for t, places in alike if places)
         together = {j for _, places in alike for j in places}
         object.__setattr__(self, "blocks", blocks)
-        rest = tuple((j, np.array([j])) for j in range(len(self.codings)) if j not in together)
-        object.__setattr__(self, "single", rest)
+        coded = [j for j, c in enumerate(self.codings) if not c.numeric]
+        object.__setattr__(self, "coded", np.array(coded, dtype=np.int64))
+        rest = [j for j, c in enumerate(self.codings) if c.numeric and j not in together]
+        object.__setattr__(self, "single", tuple((j, np.array([j])) for j in rest))
 
     @classmethod
     def fit(cls, table: Table, names: Sequence[str] | None = None) -> Self:
@@ -162,9 +165,11 @@ class Encoder:
                 return frame_of([c.decode(matrix[:, j]) for j, c in enumerate(self.codings)], self.columns)
             whole = np.rint(numbers) if dtype.kind == "i" else numbers
             made.append((whole.astype(dtype, order="C"), places))
-        for j, place in self.single:
-            values = self.codings[j].decode(matrix[:, j])
-            made.append((values[None] if isinstance(values, np.ndarray) else values, place))
+        single = [(self.codings[j].decode(matrix[:, j]), place) for j, place in self.single]
+        codes = matrix.T[self.coded].astype(np.intp)
+        taken = (plain_array(self.codings[j].lookup.take(row)) for j, row in zip(self.coded, codes))
+        single += zip(taken, self.coded[:, None])
+        made += [(values[None] if isinstance(values, np.ndarray) else values, place) for values, place in single]
         return frame_of_blocks(made, self.columns, len(matrix))
 
     def code_row(self, cells: Mapping[Any, Any]) -> Matrix | None:
