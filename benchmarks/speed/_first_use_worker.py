@@ -114,7 +114,7 @@ def warm_cases() -> dict[str, Callable[[], Callable[[], object]]]:
 
     def cfk(data: str, k: int) -> Callable[[], object]:
         table, _ = cv.load(data).split(test_size=0.4, random_state=0)
-        model = train_forest(table, trees=20)
+        model = train_forest(table)
         return lambda: cv.CFK(k=k).fit(table, model)
 
     def patterns() -> Callable[[], object]:
