@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +71,9 @@ HEADS = {
 }
 
 
+_RUNNING: set[int] = set()  # processes that end with this one
+
+
 class CaseFailedError(Exception):
     """A case without a figure, and why."""
 
@@ -89,13 +93,14 @@ def work(kind: str, what: str, cache: str | None) -> dict[str, Any]:
     pipe = subprocess.PIPE
     # A session of its own: where time is up, the processes of a command end with it.
     with subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as process:
+        _RUNNING.add(process.pid)
         try:
             out, err = process.communicate(timeout=LIMIT)
-        except BaseException as error:
+        except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise CaseFailedError(f"took more than {LIMIT} s of wall time") from None
-            raise
+            raise CaseFailedError(f"took more than {LIMIT} s of wall time") from None
+        finally:
+            _RUNNING.discard(process.pid)
     if process.returncode:
         raise CaseFailedError((err.strip().splitlines() or ["said nothing"])[-1][:200])
     return dict(json.loads(out.splitlines()[-1]))
@@ -177,7 +182,7 @@ def chosen(only: list[str] | None, known: list[str]) -> list[str]:
 
 def earlier(given: argparse.Namespace, origin: dict[str, Any], known: list[str]) -> dict[str, Any]:
     """What a run that was stopped has measured of the same commit with the same packages; failures are tried again."""
-    if given.afresh or not writes(given) or not given.output.exists():
+    if not writes(given) or not given.output.exists():
         return {}
     held = json.loads(given.output.read_text(encoding="utf-8"))
     if held.get("commit") != origin["commit"] or held.get("versions") != versions():
@@ -207,11 +212,27 @@ def keep(given: argparse.Namespace, origin: dict[str, Any], cases: dict[str, Any
     beside.replace(given.output)
 
 
+def measured(cases: list[str], place: Place, jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Cases as they are done: first uses and commands several at once, what takes milliseconds one after the other."""
+    together = [c for c in cases if c.startswith(("use:", "command:"))]
+    for some, at_once in ((together, max(1, jobs)), ([c for c in cases if c not in together], 1)):
+        with ThreadPoolExecutor(at_once) as pool:
+            running = {pool.submit(measure, case, place): case for case in some}
+            try:
+                for done in as_completed(running):
+                    yield running[done], done.result()
+            except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in tuple(_RUNNING):
+                    os.killpg(process, signal.SIGKILL)
+                raise SystemExit("Stopped: what was measured is kept, and the same command goes on.") from None
+
+
 def main() -> None:
     """Measure and print; written down only from a commit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="CASE", help="kinds, names, or both: rows, cfk, use:cfk")
-    parser.add_argument("--jobs", type=int, default=1, help="cases at once (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=2, help="first uses and commands at once (default: %(default)s)")
     parser.add_argument("--afresh", action="store_true", help="measure again what this commit has a record of")
     parser.add_argument("--list", action="store_true", help="only list the cases")
     given = parse(parser, RESULTS, quick="one case of some kinds")
@@ -223,27 +244,21 @@ def main() -> None:
     wanted = [*QUICK] if given.quick else chosen(given.only, known)
     origin = code()
     cases = earlier(given, origin, known)
-    left = [c for c in wanted if c not in cases or (given.only is not None and given.afresh)]
+    left = [c for c in wanted if given.afresh or c not in cases]
     if len(left) < len(wanted):
         print(f"{len(wanted) - len(left)} of {len(wanted)} cases were measured by an earlier run of this commit.")
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(max(1, given.jobs)) as pool:
+    with tempfile.TemporaryDirectory() as folder:
         asked = any(c.startswith("command:") for c in left)
         place = Place(write_files(Path(folder)) if asked else {}, Path(folder))
         head = ""
-        running = {pool.submit(measure, case, place): case for case in left}
-        try:
-            for done in as_completed(running):
-                case = running[done]
-                cases[case] = done.result()
-                keep(given, origin, cases, known)
-                kind = case.partition(":")[0]
-                if kind != head:
-                    print(HEADS[kind])
-                head = kind
-                print(line(case, cases[case]), flush=True)
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise SystemExit("Stopped; what was measured is kept, and the same command goes on from here.") from None
+        for case, found in measured(left, place, given.jobs):
+            cases[case] = found
+            keep(given, origin, cases, known)
+            kind = case.partition(":")[0]
+            if kind != head:
+                print(HEADS[kind])
+            head = kind
+            print(line(case, found), flush=True)
     print("Nothing written." if not writes(given) else f"Written: {given.output.name}")
 
 
