@@ -120,6 +120,8 @@ def constrained(find: Find, constraints: Sequence[Constraints], of: Ints, n: int
     """Answers queries with equal constraints together; `of` says which of them each row that asks has."""
 
     def answer(asked: Queries) -> Answers:
+        if len(constraints) == 1:
+            return find(replace(asked, constraints=constraints[0].coded(asked.encoder)))
         mine = of[asked.frame.index.to_numpy()]
         kinds = np.unique(mine).tolist()
         places = [np.flatnonzero(mine == kind) for kind in kinds]
