@@ -102,7 +102,7 @@ def distinct_frame_rows(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.D
 def first_best(group: Ints, value: Floats) -> Ints:
     """Position of the first largest value of each group; the rows of a group stand together."""
     if len(group) and group[0] == group[-1]:
-        return value.argmax(keepdims=True)
+        return np.array([value.argmax()], dtype=np.int64)
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     top = np.repeat(np.maximum.reduceat(value, starts), np.diff(np.append(starts, len(group))))
     hits = np.flatnonzero(value == top)
