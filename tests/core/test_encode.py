@@ -298,5 +298,6 @@ def test_frames_are_the_same_without_the_short_way(kind, monkeypatch):
     frame = pd.DataFrame({"a": COLUMNS[kind], "b": COLUMNS["int"], "c": COLUMNS["str"]})
     encoder = Encoder.fit(Table.from_frame(frame))
     quick = encoder.decode(encoder.encode(frame))
-    monkeypatch.setattr(arrays, "_OF_ARRAYS", None)
-    pd.testing.assert_frame_equal(encoder.decode(encoder.encode(frame)), quick)
+    for short in ("_OF_BLOCKS", "_OF_ARRAYS"):
+        monkeypatch.setattr(arrays, short, None)
+        pd.testing.assert_frame_equal(encoder.decode(encoder.encode(frame)), quick)

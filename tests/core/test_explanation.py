@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -234,3 +235,13 @@ def test_explanations_whose_frames_are_not_made_yet_pickle_whole():
     assert back.to_json() == whole.to_json()
     assert back.audit is None
     assert set(vars(back)) == set(vars(whole))
+
+
+def test_other_parts_do_not_make_the_frames():
+    whole, e, calls = made_later()
+    other = e.with_parts(caveats=("Mind the gap.",))
+    assert other.caveats == ("Mind the gap.",) and e.caveats == whole.caveats
+    assert len(other) == 3 and not calls
+    assert other.counterfactuals is whole.counterfactuals and calls == [1]
+    assert other.to_json() == replace(whole, caveats=("Mind the gap.",)).to_json()
+    assert whole.with_parts(caveats=()).caveats == ()

@@ -209,3 +209,14 @@ def test_regions_that_do_not_fit_are_refused(make, words):
 def test_an_index_beyond_the_end_is_refused():
     with pytest.raises(IndexError):
         Regions.from_cells([{"a": 1}])[1]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from("ab")), max_size=12))
+def test_regions_are_ranked_by_their_cells_column_by_column(rows):
+    records = [{"age": span(low, low + wide), "city": city} for low, wide, city in rows]
+    keys = [(low, low + wide, city) for low, wide, city in rows]
+    found = Regions.from_cells(records, SCHEMA).ranks()
+    pairs = [(i, j) for i in range(len(keys)) for j in range(len(keys))]
+    assert sorted(set(found.tolist())) == list(range(len(set(keys))))
+    assert all((found[i] == found[j]) == (keys[i] == keys[j]) for i, j in pairs)
+    assert all(found[i] < found[j] for i, j in pairs if keys[i][:2] < keys[j][:2])

@@ -167,3 +167,17 @@ def test_a_fault_of_the_models_own_is_named_by_its_kind_only():
 def test_one_class_cannot_be_explained():
     with pytest.raises(SchemaError, match="target 'ok' has one class only"):
         Decision(by_age, people().take(range(10)), "Test")
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], ["e\u0301", "\u00e9\u00e9"], [0, 1], ["1", 2]])
+def test_few_labels_and_many_are_read_alike(labels, monkeypatch):
+    frame = pd.DataFrame({"x": range(6), "y": pd.Series([labels[i % 2] for i in range(6)], dtype=object)})
+    table = Table.from_frame(frame, target="y")
+
+    def model(rows):
+        return pd.Series([labels[v % 2] for v in rows["x"]], dtype=object)
+
+    few = Decision(model, table, "NICE").decide(table.features)
+    monkeypatch.setattr("countervail.model.decision._FEW", 0)
+    assert few.tolist() == Decision(model, table, "NICE").decide(table.features).tolist()
+    assert len(set(few.tolist())) == 2

@@ -30,6 +30,28 @@ def frame_of(columns: Sequence[Any], names: pd.Index) -> pd.DataFrame:
     return made
 
 
+# Public in pandas 3: numbers of one dtype come as one block, and nothing has to be grouped.
+_OF_BLOCKS: Any = getattr(getattr(pd.api, "internals", None), "create_dataframe_from_blocks", None)
+# The columns as pandas stores them; each as a Series takes ten times as long.
+_ARRAYS: Any = getattr(pd.DataFrame, "_iter_column_arrays", None)
+
+
+def frame_of_blocks(blocks: Sequence[tuple[Any, Ints]], names: pd.Index, rows: int) -> pd.DataFrame:
+    """A frame of arrays and the columns that each stands for: columns x rows of numpy, or one column of pandas."""
+    if _OF_BLOCKS is not None:
+        made: pd.DataFrame = _OF_BLOCKS(blocks, index=pd.RangeIndex(rows), columns=names)
+        return made
+    columns: dict[int, Any] = {}
+    for values, places in blocks:
+        columns.update(zip(places.tolist(), values if isinstance(values, np.ndarray) else [values]))
+    return frame_of([columns[j] for j in range(len(names))], names)
+
+
+def column_arrays(frame: pd.DataFrame) -> list[Any]:
+    """The array of each column, in order."""
+    return list(_ARRAYS(frame)) if _ARRAYS is not None else [plain_array(values.array) for _, values in frame.items()]
+
+
 def plain_array(values: Any) -> Any:
     """The array of a column as frames store it: numpy's own where numpy can."""
     return values.to_numpy() if isinstance(values, pd.arrays.NumpyExtensionArray) else values
@@ -87,6 +109,8 @@ def first_and_counts(key: Ints, times: Ints | None = None) -> tuple[Ints, Ints]:
 
 def first_best(group: Ints, value: Floats) -> Ints:
     """Position of the first largest value of each group; the rows of a group stand together."""
+    if len(group) and group[0] == group[-1]:
+        return np.array([value.argmax()], dtype=np.int64)
     starts = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     top = np.repeat(np.maximum.reduceat(value, starts), np.diff(np.append(starts, len(group))))
     hits = np.flatnonzero(value == top)

@@ -90,7 +90,7 @@ class Constraints:
 
     def coded(self, encoder: Encoder) -> Self:
         """The same in the codes of a wider encoder."""
-        return replace(self, encoder=encoder)
+        return self if encoder is self.encoder else replace(self, encoder=encoder)
 
     def __bool__(self) -> bool:
         return bool(self.ways or self.allowed or self.forbidden or self.max_changes is not None)
@@ -214,6 +214,8 @@ class Constraints:
 
     def notes(self, x: Matrix) -> list[str]:
         """For each query, which of its own values rule every answer out; names only."""
+        if not self.allowed:  # every value is in its range
+            return [""] * len(x)
         names = np.array(self.encoder.names, dtype=object)
         return [_STUCK.format(", ".join(names[row])) if row.any() else "" for row in self.stuck(x)]
 
@@ -325,6 +327,8 @@ def asked_for(given: Any, rows: int, fitted: Constraints) -> tuple[list[Constrai
     `given` is what is asked for besides the fitted ones: nothing, a mapping with the names of the parameters for all
     rows, or a list with one of these (or None) for each row.
     """
+    if given is None:
+        return [fitted], np.zeros(rows, dtype=np.int64)
     one_each = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
     parts = list(given) if one_each else [given]
     if one_each and len(parts) != rows:

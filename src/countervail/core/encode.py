@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Matrix, frame_of, plain_array
+from countervail.core.arrays import Ints, Matrix, column_arrays, frame_of, frame_of_blocks, plain_array
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column, Schema
@@ -33,6 +33,7 @@ class Coding:
     index: Any = field(init=False, default=None)
     own: Any = field(init=False, default=None)  # the codes of the column's own categories
     known: Any = field(init=False, default=None)  # the code of each plain value, with its type: 1 is not True
+    spelt: Any = field(init=False, default=None)  # of each of the column's own categories, as `code_of` gives it
     values: list[Any] = field(init=False, repr=False)  # of each code, as plain Python objects (None for missing)
 
     def __post_init__(self) -> None:
@@ -45,6 +46,9 @@ class Coding:
         if self.lookup is not None:
             known = {(type(v), v): float(i) for i, v in enumerate(self.values) if type(v) in _PLAIN}
             object.__setattr__(self, "known", known)
+        if self.own is not None:
+            held = pd.Series(self.dtype.categories).tolist()
+            object.__setattr__(self, "spelt", [self.code_of(v) for v in held])
 
     @property
     def name(self) -> str:
@@ -85,6 +89,17 @@ class Coding:
         fraction, negative = self.dtype == np.int64 and value != int(value), math.copysign(1.0, value) < 0
         return None if fraction or (value == 0 and negative) or not low <= value <= high else float(value)
 
+    def code_in(self, values: Any) -> float | None:
+        """The same for the first value of a column's array."""
+        if self.numeric:
+            return self.code_of(values[0].item()) if values.dtype in _NUMBERS else None
+        if self.spelt is not None and values.dtype is self.dtype:
+            place = values.codes.item(0)
+            code: float | None = self.spelt[place] if place >= 0 else None
+            return code
+        value = values[0]
+        return self.code_of(value.item() if isinstance(value, np.generic) else value)
+
     def decode(self, codes: Matrix) -> Any:
         """The values of `codes` in the column's own dtype, as an array of numpy or pandas."""
         if self.numeric:
@@ -103,9 +118,20 @@ class Encoder:
 
     codings: tuple[Coding, ...]
     columns: pd.Index = field(init=False, repr=False)
+    blocks: tuple[tuple[np.dtype[Any], Ints], ...] = field(init=False, repr=False)  # numbers that are decoded together
+    coded: Ints = field(init=False, repr=False)  # the places of columns of codes
+    single: tuple[tuple[int, Ints], ...] = field(init=False, repr=False)  # those of all other columns
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", pd.Index(self.names))
+        alike = [(t, [j for j, c in enumerate(self.codings) if c.numeric and c.dtype == t]) for t in _NUMBERS]
+        blocks = tuple((t, np.array(places)) for t, places in alike if places)
+        together = {j for _, places in alike for j in places}
+        object.__setattr__(self, "blocks", blocks)
+        coded = [j for j, c in enumerate(self.codings) if not c.numeric]
+        object.__setattr__(self, "coded", np.array(coded, dtype=np.int64))
+        rest = [j for j, c in enumerate(self.codings) if c.numeric and j not in together]
+        object.__setattr__(self, "single", tuple((j, np.array([j])) for j in rest))
 
     @classmethod
     def fit(cls, table: Table, names: Sequence[str] | None = None) -> Self:
@@ -132,12 +158,35 @@ class Encoder:
 
     def decode(self, matrix: Matrix) -> pd.DataFrame:
         """A frame with the table's own dtypes and categories."""
-        return frame_of([c.decode(matrix[:, j]) for j, c in enumerate(self.codings)], self.columns)
+        made = []
+        for dtype, places in self.blocks:
+            numbers = matrix[:, places].T
+            if dtype.kind == "i" and np.isnan(numbers).any():  # such a column becomes nullable
+                return frame_of([c.decode(matrix[:, j]) for j, c in enumerate(self.codings)], self.columns)
+            whole = np.rint(numbers) if dtype.kind == "i" else numbers
+            made.append((whole.astype(dtype, order="C"), places))
+        single = [(self.codings[j].decode(matrix[:, j]), place) for j, place in self.single]
+        codes = matrix.T[self.coded].astype(np.intp)
+        taken = (plain_array(self.codings[j].lookup.take(row)) for j, row in zip(self.coded, codes))
+        single += zip(taken, self.coded[:, None])
+        made += [(values[None] if isinstance(values, np.ndarray) else values, place) for values, place in single]
+        return frame_of_blocks(made, self.columns, len(matrix))
 
     def code_row(self, cells: Mapping[Any, Any]) -> Matrix | None:
         """One row in codes; None where a value is not spelt as this encoder does, or is missing, or not allowed."""
-        codes = [c.code_of(cells[c.name]) for c in self.codings]
-        return None if None in codes else np.array([codes], dtype=float)
+        return self._row(c.code_of(cells[c.name]) for c in self.codings)
+
+    def code_arrays(self, columns: Mapping[Any, Any]) -> Matrix | None:
+        """The same for the columns of a frame with one row, as arrays."""
+        return self._row(c.code_in(columns[c.name]) for c in self.codings)
+
+    def _row(self, codes: Iterable[float | None]) -> Matrix | None:
+        found = []
+        for code in codes:
+            if code is None:
+                return None
+            found.append(code)
+        return np.array([found], dtype=float)
 
     def extended(self, frame: pd.DataFrame) -> tuple[Self, Matrix]:
         """The rows in codes, and an encoder that also has codes for values that the table never had."""
@@ -172,30 +221,29 @@ def encode_queries(
 
 def encode_one(rows: Any, schema: Schema, encoder: Encoder, beside: Sequence[str] = ()) -> Matrix | None:
     """A single row that is as the table's rows are, in codes: nothing has to be recoded or refused. Else None."""
-    cells = _single(rows, [c.name for c in encoder.codings if c.numeric])
+    if isinstance(rows, Table):
+        rows = rows.frame
+    framed = isinstance(rows, pd.DataFrame)
+    cells = _columns_of_one(rows) if framed else _cells_of_one(rows)
     if cells is None or not all(c.name in cells for c in encoder.codings):
         return None
     if len(cells) > len(encoder.codings) and not all(n in schema or n in beside for n in cells):
         return None
-    return encoder.code_row(cells)
+    return encoder.code_arrays(cells) if framed else encoder.code_row(cells)
 
 
-def _single(rows: Any, numeric: Sequence[str]) -> Mapping[Any, Any] | None:
-    """The cells of a single row; None where there are several, or where columns are not numbers that should be."""
-    if isinstance(rows, Table):
-        rows = rows.frame
-    if isinstance(rows, pd.Series):
-        return rows.to_dict() if rows.index.is_unique else None
-    if not isinstance(rows, pd.DataFrame):
-        return rows if isinstance(rows, Mapping) else None
+def _columns_of_one(rows: pd.DataFrame) -> Mapping[Any, Any] | None:
+    """The columns of a frame with one row, as arrays; None where there are several rows, or columns of one name."""
     if len(rows) != 1 or not rows.columns.is_unique:
         return None
-    names, dtypes = rows.columns.tolist(), rows.dtypes.tolist()
-    kinds = dict(zip(names, dtypes))
-    if not all(n in kinds and kinds[n] in _NUMBERS for n in numeric):
-        return None
-    cells = (rows.iat[0, j] for j in range(len(names)))
-    return {n: v.item() if isinstance(v, np.generic) else v for n, v in zip(names, cells)}
+    return dict(zip(rows.columns.tolist(), column_arrays(rows)))
+
+
+def _cells_of_one(rows: Any) -> Mapping[Any, Any] | None:
+    """The cells of a row that is no frame; None where it is something else."""
+    if isinstance(rows, pd.Series):
+        return rows.to_dict() if rows.index.is_unique else None
+    return rows if isinstance(rows, Mapping) else None
 
 
 def conform_rows(rows: Any, table: Table, owner: str) -> pd.DataFrame:

@@ -128,6 +128,14 @@ class Explanations:
         vars(made).update(held, _make=make)
         return made
 
+    def with_parts(self, **held: Any) -> Self:
+        """The same with other parts; what is made later is still made later."""
+        make = vars(self).get("_make")
+        if make is None:
+            return replace(self, **held)
+        there = {name: value for name, value in vars(self).items() if name in _FIELDS}
+        return self.later(lambda: replace(make(), **held), **(there | held))
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:

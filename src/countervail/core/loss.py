@@ -24,7 +24,7 @@ def as_interval(table: Table, name: str) -> bool:
     A level column with missing values has no place for them in its order, so it generalises to sets.
     """
     kind = table.schema[name].type
-    return kind in ("numeric", "date") or (kind == "ordinal" and not table.frame[name].isna().any())
+    return kind in ("numeric", "date") or (kind == "ordinal" and _once(table, name, _complete))
 
 
 def column_weights(names: Sequence[str], weights: Mapping[str, float] | None, owner: str) -> Floats:
@@ -83,8 +83,7 @@ def _penalty(axis: Range | Values, table: Table) -> Floats:
         rank = np.array([place[canonical_value(v)] if levels else v for v in axis.known], dtype=float)
         high = np.where(member, rank, -np.inf).max(axis=1, initial=-np.inf)
         low = np.where(member, rank, np.inf).min(axis=1, initial=np.inf)
-        values = table.frame[axis.name]
-        most = len(levels) - 1 if levels else float(values.max()) - float(values.min())
+        most = len(levels) - 1 if levels else _once(table, axis.name, _between_ends)
         steps: Floats = np.maximum(high - low, 0.0) / (most or 1)
         return steps
     held = _once(table, axis.name, _held)
@@ -105,6 +104,14 @@ def _spread(values: pd.Series) -> float:
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     numbers = numbers[np.isfinite(numbers)]
     return float(np.ptp(numbers)) if len(numbers) else 0.0
+
+
+def _complete(values: pd.Series) -> bool:
+    return not values.isna().any()
+
+
+def _between_ends(values: pd.Series) -> float:
+    return float(values.max()) - float(values.min())
 
 
 def _held(values: pd.Series) -> frozenset[Any]:

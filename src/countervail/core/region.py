@@ -325,8 +325,13 @@ class Regions:
 
     def ranks(self) -> NDArray[np.int64]:
         """Each region's place in an order of their cells; equal ones share theirs."""
-        cells = [np.column_stack([a.low, a.high, _holes(a)]) if isinstance(a, Range) else a.bits for a in self.axes]
-        return distinct_rows(np.column_stack([distinct_rows(rows)[1] for rows in cells]))[1]
+        place = np.zeros(self.size, dtype=np.int64)
+        for a in self.axes:
+            cells = np.column_stack([a.low, a.high, _holes(a)]) if isinstance(a, Range) else a.bits
+            place = distinct_rows(np.column_stack([place, distinct_rows(cells)[1]]))[1]
+            if place.max(initial=-1) + 1 == self.size:
+                break  # further columns have nothing left to tell apart
+        return place
 
     def shown_in(self, frame: pd.DataFrame) -> pd.DataFrame:
         """A frame whose columns of these names hold the regions' cells instead."""

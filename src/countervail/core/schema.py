@@ -267,7 +267,8 @@ class Schema:
 
     def without_identifiers(self) -> Self:
         """What may be said of the table outside: identifiers are not even named."""
-        return replace(self, columns=tuple(c for c in self.columns if c.role != "identifier"))
+        left = tuple(c for c in self.columns if c.role != "identifier")
+        return self if len(left) == len(self.columns) else replace(self, columns=left)
 
     def declared(self) -> Self:
         """The schema without what was read off the rows; the types of quasi-identifiers are known outside."""

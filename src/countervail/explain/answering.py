@@ -120,6 +120,8 @@ def constrained(find: Find, constraints: Sequence[Constraints], of: Ints, n: int
     """Answers queries with equal constraints together; `of` says which of them each row that asks has."""
 
     def answer(asked: Queries) -> Answers:
+        if len(constraints) == 1:
+            return find(replace(asked, constraints=constraints[0].coded(asked.encoder)))
         mine = of[asked.frame.index.to_numpy()]
         kinds = np.unique(mine).tolist()
         places = [np.flatnonzero(mine == kind) for kind in kinds]
@@ -148,7 +150,9 @@ class Aim:
         if isinstance(self.target, str) and self.target == "other":
             other: Bools = classes[None, :] != now[:, None]
             return other
-        return np.broadcast_to(self.aimed(), (len(now), len(classes))).copy()
+        out = np.empty((len(now), len(classes)), dtype=bool)
+        out[:] = self.aimed()
+        return out
 
     def aimed(self) -> Bools:
         """Which classes are aimed at, whatever the decision is now."""
@@ -161,7 +165,9 @@ class Aim:
                     f'Write favourable = ["..."] at the top of the schema file, or use --target; in Python, pass '
                     f"favourable=... to Table.from_frame, or target=... here."
                 )
-        return np.isin(np.arange(len(self.decision.classes)), self.decision.codes(as_labels(labels), "target"))
+        out = np.zeros(len(self.decision.classes), dtype=bool)
+        out[self.decision.codes(as_labels(labels), "target")] = True
+        return out
 
     def ask(self, encoder: Encoder, frame: pd.DataFrame, x: Matrix, *, scored: bool = False) -> Queries:
         """Rows with the decision about each; with `scored`, the model's scores as well where it gives any."""

@@ -107,7 +107,8 @@ class Explainer(Named, BaseEstimator, ABC):
         return [cls()]
 
     def _queries(self, rows: Rows) -> tuple[Encoder, pd.DataFrame, Matrix]:
-        check_is_fitted(self, "table_")
+        if not hasattr(self, "table_"):
+            check_is_fitted(self, "table_")  # scikit-learn's words
         known = encode_one(rows, self.table_.schema, self.encoder_)
         if known is not None:
             return self.encoder_, self.encoder_.decode(known), known

@@ -18,6 +18,7 @@ Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
 _MANY = 7
+_FEW = 4096  # labels that are looked up one by one
 
 
 class Decision:
@@ -65,6 +66,7 @@ class Decision:
             )
         self.classes = self._find_classes(_sorted(labels), str(schema.target))
         self._positions = {_key(c): i for i, c in enumerate(self.classes)}
+        self._texts = {c: self._positions[c] for c in self.classes if type(c) is str and _key(c) == c}
         if hasattr(model, "predict"):
             self.has_scores = hasattr(model, "predict_proba")
         elif callable(model):
@@ -179,6 +181,10 @@ class Decision:
             raise SchemaError(
                 f"The 'model' of {self._owner} must give one label per row. Got {len(answers)} for {rows} rows."
             )
+        if len(answers) <= _FEW and self._texts and answers.dtype.kind in "OU":
+            quick = [self._texts.get(v, -1) if type(v) is str else -1 for v in answers.tolist()]
+            if -1 not in quick:
+                return np.array(quick, dtype=np.int64)
         kinds, inverse = np.unique(answers, return_inverse=True) if answers.dtype != object else _unique(answers)
         found = np.array([self._positions.get(_key(v), -1) for v in kinds], dtype=np.int64)
         if (found < 0).any():

@@ -119,7 +119,8 @@ def finish_fit(protector: Any, given: Frozen) -> Frozen:
 
 def verify_unchanged(protector: Any) -> None:
     """Promises and records are read from the parameters, answers come from those of fit: they must be the same."""
-    check_is_fitted(protector, "fitted_as_")
+    if not hasattr(protector, "fitted_as_"):
+        check_is_fitted(protector, "fitted_as_")  # scikit-learn's words
     if protector.fitted_as_ != freeze(protector):
         name = type(protector).__name__
         raise SchemaError(

@@ -8,13 +8,14 @@ from fractions import Fraction
 from itertools import chain
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from countervail.protect.mondrian.basic_cuts import partition_basic
-from countervail.protect.mondrian.columns import FLAT, ORDERED, TREE, Attributes, attributes, deduplicate
+from countervail.protect.mondrian.columns import FLAT, ORDERED, TREE, Attributes, attributes, deduplicate, rank_numbers
 from countervail.protect.mondrian.constraints import (
     CLOSENESS,
     DIVERSITY,
@@ -824,3 +825,27 @@ def test_equal_halves_differ_by_one_row_at_most() -> None:
             assert sizes.max() < 2 * k
     ages = one_column([5, 1, 1, 3, 1], ORDERED, size=6)
     assert partition_equal(ages.codes, ages.data, 2)[0].tolist() == [1, 0, 0, 1, 1]
+
+
+MANY = 40_000  # more numbers than are sorted at once
+SPREAD = {
+    "all different": lambda rng: rng.normal(size=MANY),
+    "some alike": lambda rng: np.round(rng.normal(size=MANY), 4),
+    "most alike": lambda rng: rng.integers(0, 9, MANY) / 7,
+    "a few far away": lambda rng: np.exp(4 * rng.normal(size=MANY)),
+    "with holes": lambda rng: np.where(rng.random(MANY) < 0.1, np.nan, rng.normal(size=MANY)),
+    "endless": lambda rng: np.append(rng.normal(size=MANY), [np.inf, -np.inf]),
+    "as wide as numbers are": lambda rng: np.append(rng.normal(size=MANY), [1.7e308, -1.7e308]),
+    "as narrow": lambda rng: rng.permutation(MANY) * 5e-324,
+    "two zeros": lambda rng: np.append(rng.normal(size=MANY), [0.0, -0.0]),
+}
+
+
+@pytest.mark.parametrize("kind", SPREAD)
+def test_many_numbers_have_the_places_that_sorting_gives(kind):
+    numbers = SPREAD[kind](np.random.default_rng(0))
+    known, codes = rank_numbers(pd.Series(numbers))
+    there = ~np.isnan(numbers)
+    expected, places = np.unique(numbers[there] + 0.0, return_inverse=True)
+    assert known.tobytes() == expected.tobytes()
+    assert (codes[there] == places).all() and (codes[~there] == -1).all()

@@ -114,7 +114,8 @@ class PrivateExplainer(ExplanationProtector):
         self, rows: Rows, constraints: Any, progress: Progress | None, spread: Spread | None = None
     ) -> Explanations:
         """Answers; with `spread`, what a ledger has debited is drawn elsewhere."""
-        check_is_fitted(self, "table_")
+        if not hasattr(self, "table_"):
+            check_is_fitted(self, "table_")  # scikit-learn's words
         verify_unchanged(self)
         public, given = self.public_, self.public_.queries(rows)
         aim, n = self._aim(), int(self.n_counterfactuals)

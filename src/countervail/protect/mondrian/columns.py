@@ -23,6 +23,8 @@ from countervail.protect.mondrian.constraints import Bytes, Flags, Floats, Ints,
 ORDERED: Final = 0
 FLAT: Final = 1
 TREE: Final = 2
+# So many numbers of one bucket are sorted by exchanges.
+_BUCKET: Final = 32
 # So few rows are sorted sooner than a kernel is compiled that need not sort them.
 _FEW: Final = 1 << 15
 
@@ -188,9 +190,51 @@ def rank_numbers(values: pd.Series) -> tuple[Floats, Ints]:
         known: Floats = (np.flatnonzero(seen) + low).astype(float)
         found = (np.cumsum(seen) - 1)[shifted]
     else:
-        known, found = np.unique(inside, return_inverse=True)
+        known, found = _rank_reals(inside, low, reach)
     codes[present if not everywhere else slice(None)] = found
     return known, codes
+
+
+def _rank_reals(numbers: Floats, low: float, reach: float) -> tuple[Floats, Ints | Longs]:
+    """Distinct numbers in ascending order, and the place of each; many that are spread out, without a full sort."""
+    n = len(numbers)
+    if n > _FEW and 0 < reach < np.inf and (scale := (n - 1) / reach) < np.inf:
+        known, places = np.empty(n), np.empty(n, np.int32)
+        if distinct := _rank_in_buckets(numbers, low, scale, known, places):
+            return known[:distinct].copy(), places
+    return np.unique(numbers, return_inverse=True)
+
+
+@kernel
+def _rank_in_buckets(numbers: Floats, low: float, scale: float, known: Floats, places: Ints) -> int:
+    """How many distinct numbers there are; 0, and nothing else, where one of the equal buckets has too many of them."""
+    n = numbers.shape[0]
+    starts = np.zeros(n + 2, np.int32)
+    for r in range(n):
+        starts[int((numbers[r] - low) * scale) + 2] += 1
+    for b in range(2, n + 2):
+        if starts[b] > _BUCKET:
+            return 0
+        starts[b] += starts[b - 1]
+    values, rows = np.empty(n), np.empty(n, np.int32)
+    for r in range(n):
+        b = int((numbers[r] - low) * scale) + 1
+        values[starts[b]], rows[starts[b]] = numbers[r], r
+        starts[b] += 1
+    # Each number is at most a bucket away from its place.
+    m = 0
+    for at in range(n):
+        value, row, i = values[at], rows[at], at
+        while i > 0 and values[i - 1] > value:
+            values[i], rows[i] = values[i - 1], rows[i - 1]
+            i -= 1
+        values[i], rows[i] = value, row
+    for at in range(n):
+        if at == 0 or values[at] != values[at - 1]:
+            known[m] = values[at]
+            m += 1
+        places[rows[at]] = m - 1
+    return m
 
 
 def place_values(values: pd.Series, known: Sequence[Any]) -> Ints:

@@ -194,7 +194,7 @@ def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[TreeColumn, list
     values = np.asarray(q.values, float) if numeric else np.arange(len(q.values), dtype=float)
     used = [t.threshold[(t.attribute == j) & (t.cut == CUT_ORDERED)] for t in trees]
     thresholds = np.unique(np.concatenate(used)) if used else np.zeros(0, np.int32)
-    points = np.array([_between(values, int(c)) for c in thresholds])
+    points = _between(values, thresholds)
     renewed = []
     for t in trees:
         at = t.threshold.copy()
@@ -205,13 +205,12 @@ def _ordered_axis(q: Quasi, j: int, trees: list[Tree]) -> tuple[TreeColumn, list
     return TreeColumn(q.column.name, points, None if numeric else tuple(q.values), q.missing), renewed
 
 
-def _between(values: Floats, code: int) -> float:
-    """A point between a value and the next: the nearer of the two decides where an unseen number goes."""
-    if code + 1 >= len(values):
-        return float("inf")
-    low, high = float(values[code]), float(values[code + 1])
-    middle = low + (high - low) / 2
-    return middle if middle < high else low
+def _between(values: Floats, codes: Ints) -> Floats:
+    """Points between a value and the next: the nearer of the two decides where an unseen number goes."""
+    low, high = values[codes], np.append(values, np.inf)[codes + 1]
+    with np.errstate(invalid="ignore", over="ignore"):  # as wide as all numbers, or between infinities
+        middle = low + (high - low) / 2
+    return np.where(codes + 1 >= len(values), np.inf, np.where(middle < high, middle, low))
 
 
 def _known_groups(q: Quasi, known: list[Any]) -> Ints:

@@ -159,10 +159,8 @@ class Askers:
         at = np.where(there, candidate, 0)
         goal, region = offers.private[at], offers.group[at]
         may, many = unlike(goal, x[:, None]), np.ones(goal.shape, dtype=np.int64)
-        step, content = np.empty(goal.shape), goal.copy()
+        step, content = offers.between(x[:, None], goal), goal.copy()
         query = np.asarray(rows)[:, None]
-        for j in map(int, np.flatnonzero(~offers.quasi)):
-            step[:, :, j] = offers.between(j, x[:, j, None], goal[:, :, j])
         for column, away, outside in zip(offers.cells, self.gaps, self.outside):
             j = column.column
             may[:, :, j], goal[:, :, j] = outside[query, region], column.goal(x[:, j], region)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -106,6 +106,16 @@ class Offers:
     missing: Floats
     pool_group: Ints
     pool_private: Matrix
+    quasi: Bools = field(init=False)  # which features are quasi-identifiers
+    holes: frozenset[int] = field(init=False)  # measured columns with a missing level
+
+    def __post_init__(self) -> None:
+        quasi = np.zeros(len(self.scale), dtype=bool)
+        quasi[[c.column for c in self.cells]] = True
+        quasi.setflags(write=False)
+        object.__setattr__(self, "quasi", quasi)
+        holes = np.flatnonzero(self.measured & (self.missing >= 0))
+        object.__setattr__(self, "holes", frozenset(holes.tolist()))
 
     @classmethod
     def of(
@@ -126,21 +136,12 @@ class Offers:
         ]
         return cls(*candidates, tuple(columns), heom.measured, _scales(heom), heom.missing, *pool)
 
-    @property
-    def quasi(self) -> Bools:
-        """Which features are quasi-identifiers."""
-        out = np.zeros(len(self.scale), dtype=bool)
-        out[[c.column for c in self.cells]] = True
-        return out
-
-    def between(self, j: int, x: Floats, v: Floats) -> Floats:
-        """HEOM's term of one private column."""
+    def between(self, x: Floats, v: Floats) -> Floats:
+        """HEOM's terms of rows, column by column as they are private; of no use for quasi-identifiers."""
         apart: Floats = unlike(x, v).astype(float)
-        if not self.measured[j]:
-            return apart
-        step: Floats = np.abs(x - v) / self.scale[j]
-        hole = self.missing[j]
-        return np.where((x == hole) | (v == hole) | np.isnan(step), apart, step)
+        step: Floats = np.abs(x - v) / self.scale
+        hole = (x == self.missing) | (v == self.missing)
+        return np.where(self.measured & ~hole & ~np.isnan(step), step, apart)
 
     @property
     def regions(self) -> int:
@@ -150,9 +151,10 @@ class Offers:
     def plain(self, rows: Matrix, columns: Ints) -> Floats:
         """Some columns of rows for the kernels: a missing level of a measured column is NaN."""
         out = np.ascontiguousarray(rows[:, columns])
-        for a, j in enumerate(columns):
-            if self.measured[j] and self.missing[j] >= 0:
-                out[:, a][out[:, a] == self.missing[j]] = np.nan
+        if self.holes:
+            for a, j in enumerate(columns.tolist()):
+                if j in self.holes:
+                    out[:, a][out[:, a] == self.missing[j]] = np.nan
         return out
 
 

@@ -22,6 +22,7 @@ from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.sets import AskedModel, Earlier, Nearness, SetSearch, Trials, Weights
 
 _GAPS: Final = 1 << 24  # entries of value x region worked on at once
+_ONCE: Final = 64  # so few values are not worth to be looked through for equal ones
 
 
 class PoolNearness:
@@ -47,9 +48,11 @@ class PoolNearness:
     def _block(self, starts: Ints, x: Matrix, points: Matrix, moved: Bools) -> Floats:
         every = np.concatenate([x, points])
         both = self._offers.plain(every, np.arange(x.shape[1]))
-        gaps, rows = [], 0
+        gaps, rows, one_by_one = [], 0, np.arange(len(every))
         for column in self._offers.cells:
-            values, which = np.unique(every[:, column.column], return_inverse=True)
+            values, which = every[:, column.column], one_by_one
+            if len(every) > _ONCE:
+                values, which = np.unique(values, return_inverse=True)
             both[:, column.column] = which + rows
             gaps.append(column.gap(values))
             rows += len(values)
@@ -93,11 +96,15 @@ class MovesFound:
     @classmethod
     def joined(cls, parts: Sequence[MovesFound]) -> MovesFound:
         """Several batches as one."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate([getattr(p, field.name) for p in parts]) for field in fields(cls)))
 
     @classmethod
     def side_by_side(cls, answers: Sequence[MovesFound]) -> MovesFound:
         """Several answers to each query, one below the other."""
+        if len(answers) == 1:
+            return answers[0]
         stacked = (np.stack([getattr(a, field.name) for a in answers], axis=1) for field in fields(cls))
         return cls(*(part.reshape(-1, *part.shape[2:]) for part in stacked))
 

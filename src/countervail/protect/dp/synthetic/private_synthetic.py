@@ -193,8 +193,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
     def _explained(self, rows: Rows, constraints: Any, progress: Progress | None) -> Explanations:
         verify_unchanged(self)
         answers = self.search_.explain(self.public_.queries(rows)[1], constraints=constraints, progress=progress)
-        return replace(
-            answers,
+        return answers.with_parts(
             guarantee=self.guarantee(),
             provenance=made_by(self),
             caveats=self._caveats(),
