@@ -2,7 +2,8 @@
 
 Synthetic rows of OpenDP come from an environment of its own (`--python`), with the rho of epsilon and delta 1e-6 on the
 same grid; for some budgets its MST ends with an error, because parts of rho exceed their share by a rounding: then a
-little less of rho is tried (a part in 1e9). What takes longer than `--patience` seconds is said not to have ended.
+little less of rho is tried (a part in 1e9). What fails with all of these, or takes longer than `--patience` seconds, is
+said not to have ended well.
 Adult's capital gain has 101 positions here: OpenDP keeps tables of all pairs. Answers are searched in its rows as in
 ours. DPGAN answers as published; its epsilon is no promise. CPU seconds are those of one draw without loading anything.
 """
@@ -107,9 +108,9 @@ def study(name: str, epsilon: float, given: argparse.Namespace) -> dict[str, Any
                 continue
             try:
                 codes, times = opendp_rows(s, given.python, peer, epsilon, given.patience)
-            except subprocess.TimeoutExpired:
+            except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as why:
                 unended.append(f"OpenDP {peer}")
-                print(f"{name}: {peer} did not end within {given.patience:g} seconds", flush=True)
+                print(f"{name}: {peer} did not end well: {type(why).__name__}", flush=True)
                 break
             for reward in ("sparsity", "typical"):
                 add(f"OpenDP {peer}", Searched(s, codes, reward), reward, times["cpu_seconds"])
@@ -127,7 +128,7 @@ def study(name: str, epsilon: float, given: argparse.Namespace) -> dict[str, Any
         "found": {label: people.to_dict() for label, people in found.items()},
         "synthetic_table": {n: {k: float(np.mean([w[k] for w in v])) for k in v[0]} for n, v in worth.items()},
         "plausibility_less_that_of_ours": paired,
-        "not_ended": {"patience_seconds": given.patience, "peers": unended},
+        "not_ended_well": {"patience_seconds": given.patience, "peers": unended},
     }
 
 
