@@ -43,6 +43,26 @@ def test_explanations_are_audited_into_every_form_of_dossier(run, files, tmp_pat
     assert code == 1 and json.loads(out)["holds"] is False
 
 
+def test_a_dossier_is_about_one_file_and_says_so(run, files, tmp_path):
+    dossier, other = tmp_path / "d.json", tmp_path / "other.csv"
+    assert run(*words(files, "public.csv", "--attack", "linkage", "-o", dossier))[0] == 0
+    assert json.loads(dossier.read_text())["provenance"]["file"]["name"] == "public.csv"
+    assert run("verify", dossier, "--file", files / "public.csv")[0] == 0
+    other.write_text((files / "public.csv").read_text() + "\n")
+    code, out, _ = run("verify", dossier, "--file", other)
+    assert code == 1 and "not about 'other.csv'" in out
+    assert run("verify", dossier, "--file", tmp_path / "none.csv")[0] == 2
+
+
+def test_a_saved_protector_is_named_and_not_digested(run, files, halves, tmp_path):
+    saved, dossier = tmp_path / "mondrian.json", tmp_path / "d.json"
+    cv.Mondrian(k=10).fit(halves[0]).save(saved)
+    assert run(*words(files, saved, "--attack", "linkage", "-o", dossier))[0] == 0
+    assert json.loads(dossier.read_text())["provenance"]["file"] == {"name": "mondrian.json"}
+    code, out, _ = run("verify", dossier, "--file", saved)
+    assert code == 1 and "does not say which file" in out
+
+
 def test_gates_close_with_three_and_say_why(run, files, tmp_path):
     appetite, report = tmp_path / "appetite.toml", tmp_path / "gates.xml"
     appetite.write_text(cv.Appetite.example())

@@ -110,11 +110,12 @@ _WORDS: dict[str, dict[str, str]] = {
     "money": {
         "en": "income wage wages salary amount price debt debts loan credit balance bill payment payments gain loss "
         "rent savings premium revenue limit dollars euros usd eur",
-        "de": "*einkommen *lohn *gehalt *betrag *preis *schulden kredit kreditsumme darlehen saldo rechnung zahlung* miete "
-        "pramie umsatz",
+        "de": "*einkommen *lohn *gehalt *betrag *preis *schulden kredit kreditsumme darlehen saldo rechnung "
+        "zahlung* miete pramie umsatz",
         "fr": "revenu revenus salaire montant prix dette dettes pret solde facture paiement* loyer prime",
         "es": "ingresos salario sueldo importe precio deuda deudas prestamo saldo factura pago pagos renta alquiler",
-        "nl": "*inkomen *loon *salaris *bedrag *prijs schuld *schulden lening saldo rekening betaling* huur premie omzet",
+        "nl": "*inkomen *loon *salaris *bedrag *prijs schuld *schulden lening saldo rekening betaling* huur "
+        "premie omzet",
     },
     "hours": {"en": "hours hour", "de": "stunden arbeitsstunden", "fr": "heures", "es": "horas", "nl": "uren"},
     "months": {

@@ -269,7 +269,7 @@ def _number_words(values: pd.Series) -> str:
         return 'digits with leading zeros, kept as codes; if they count something: type = "numeric"'
     blank = "marks for missing values (such as NA): leave those cells empty"
     plain = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", t) for t in numbers)
-    spelt = "thousands separators, decimal commas or units: write 1234.5, or read the file with its marks (decimal, thousands)"
+    spelt = "thousands separators, decimal commas or units: write 1234.5, or say how they are written as you read them"
     found = " and ".join(filter(None, [blank if marks else "", "" if plain else spelt]))
     return f"they look like numbers{f' with {found}' if found else ''}, to have them read as numbers"
 

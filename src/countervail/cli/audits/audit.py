@@ -122,7 +122,7 @@ def audit(
             jobs=jobs,
             progress=tick,
         )
-    made = replace(made, caveats=(*made.caveats, *noted()))
+    made = replace(made, caveats=(*made.caveats, *noted())).about(what)
     gates = check_gate(made, fail_if or [], before, verdict=appetite is not None)
     texts = {p: made.to_json() if p.suffix == ".json" else made.to_html() for p in output or () if p.suffix != ".pdf"}
     writers = {p: text_writer(t) for p, t in texts.items()}
