@@ -122,6 +122,25 @@ def test_hierarchies_and_classes(run, people):
     assert run("check", people / "public.csv", "--schema", people / "people.toml")[0] == 0
 
 
+def test_groups_of_many_values_name_the_classes_unless_sets_are_asked_for(run, tmp_path):
+    days = pd.date_range("1950-01-01", periods=90, freq="150D").strftime("%d.%m.%Y")
+    pd.DataFrame({"birth": days, "sex": ["f", "m"] * 45, "ill": ["a", "b", "c"] * 30}).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    run("schema", tmp_path / "p.csv", "-o", tmp_path / "p.toml")
+    (tmp_path / "trees").mkdir()
+    run("hierarchy", tmp_path / "p.csv", "birth", "-o", tmp_path / "trees" / "birth.csv")
+    given = ("anonymize", tmp_path / "p.csv", "-s", tmp_path / "p.toml", "--k", 3, "--hierarchies", tmp_path / "trees")
+    code, _, err = run(*given, "-o", tmp_path / "public.csv")
+    assert code == 0 and "sets of 'birth' would list people's own values" in err
+    shown = pd.read_csv(tmp_path / "public.csv")["birth"].astype(str)
+    assert (
+        not shown.str.contains("{", regex=False).any() and shown.isin(["*", *(f"{y}0s" for y in range(195, 199))]).any()
+    )
+    code, _, err = run(*given, "--labels", "tight", "-o", tmp_path / "public.csv")
+    assert code == 0 and "--labels hierarchy publishes its groups" in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
