@@ -51,7 +51,9 @@ NEXT_STEPS = {
         "are; or use a protector whose promise covers the recipient.",
         "The command countervail compare shows several protections side by side on these data.",
     ),
-    "not shown": ("Or decide with the reasons below: what is open is no evidence against it, and none for it.",),
+    "not shown": (
+        "Or decide with the reasons that are given: what is open is no evidence against it, and none for it.",
+    ),
     "release": (
         "It may leave to the recipients named, until the date of expiry or the first trigger.",
         "Keep this dossier with the release.",
