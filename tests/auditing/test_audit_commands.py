@@ -60,7 +60,15 @@ def test_a_saved_protector_is_named_and_not_digested(run, files, halves, tmp_pat
     assert run(*words(files, saved, "--attack", "linkage", "-o", dossier))[0] == 0
     assert json.loads(dossier.read_text())["provenance"]["file"] == {"name": "mondrian.json"}
     code, out, _ = run("verify", dossier, "--file", saved)
-    assert code == 1 and "does not say which file" in out
+    assert code == 1 and "permits no file" in out
+
+
+def test_what_must_not_leave_is_named_and_not_digested(run, files, tmp_path):
+    # Whoever knows all of a file but one value could try values until the digest is right.
+    dossier = tmp_path / "d.json"
+    assert run(*words(files, "plain.json", "--attack", "linkage", "-o", dossier))[0] == 0
+    found = json.loads(dossier.read_text())
+    assert found["verdict"] == "reject" and found["provenance"]["file"] == {"name": "plain.json"}
 
 
 def test_gates_close_with_three_and_say_why(run, files, tmp_path):

@@ -76,10 +76,11 @@ class Audit:
     def about(self, path: str | Path) -> Self:
         """The same dossier, bound to the file that was audited: its name and SHA-256.
 
-        A saved protector is named only: the digest of what holds people's values would confirm a guess of them all.
+        A saved protector, and what must not leave, is named only: whoever knows all of a file but one value could try
+        values until the digest is right.
         """
         file = {"name": Path(path).name}
-        if self.asked["what"] in _RELEASED:
+        if self.asked["what"] in _RELEASED and self.verdict in ("release", "not shown"):
             file["sha256"] = file_digest(path)
         return replace(self, provenance={**self.provenance, "file": file})
 

@@ -43,7 +43,7 @@ def verify(
             raise DataNotFoundError(f"No file '{file}' to look at. Give what was audited.")
         known = audit.provenance.get("file", {}).get("sha256")
         if known is None:
-            problems.append("It does not say which file it is about: a protector was audited, not what it wrote.")
+            problems.append("It permits no file: a saved protector was audited, or what was audited must not leave.")
         elif known != file_digest(file):
             problems.append(f"It is not about '{file.name}' as that is now: the file is another one, or was changed.")
     if as_json:
