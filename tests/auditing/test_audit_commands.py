@@ -124,3 +124,23 @@ def test_the_example_appetite_is_printed(run, tmp_path):
     assert code == 0
     (tmp_path / "a.toml").write_text(out)
     assert cv.Appetite.read(tmp_path / "a.toml") == cv.Appetite.default()
+
+
+def test_protections_are_compared_in_several_forms_and_in_the_words_of_the_command_line(run, files, tmp_path):
+    outputs, schema = (tmp_path / "c.html", tmp_path / "c.json"), tmp_path / "s.toml"
+    lines = (files / "people.toml").read_text().splitlines()
+    schema.write_text("\n".join(line for line in lines if not line.startswith("domain")))
+    given = ("-s", schema, "--answers", 20, "-o", outputs[0], "-o", outputs[1])
+    code, out, _ = run("compare", files / "people.csv", *given)
+    assert code == 0 and all(o.stat().st_size for o in outputs)
+    assert "CFK on Mondrian's classes, k=10" in out and "was not tried" in out
+    assert "Table.from_frame" not in out + outputs[0].read_text() + outputs[1].read_text()
+    assert max(map(len, out[: out.index("was not tried")].splitlines()[:-1])) < 250
+
+
+@pytest.mark.parametrize(
+    "words", [("risk", "p.csv", "-o", "a.html", "--output", "b.html"), ("check", "p.csv", "--k=2", "--k", "5")]
+)
+def test_what_is_said_twice_is_refused_where_one_thing_is_asked_for(run, words):
+    code, _, err = run(*words, "-s", "s.toml")
+    assert code == 2 and "was given 2 times" in err
