@@ -54,7 +54,9 @@ def audit(
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write what was gated as JUnit XML (.xml).")] = None,
     budget: Annotated[str, typer.Option(help="Time for all of it, such as '90 s' or '5 min'.")] = "5 min",
-    by: Annotated[str | None, typer.Option(help="A column of those who ask: show the worst-off group.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A column of those who ask, or of people in a table: show the worst-off group.")
+    ] = None,
     attacks: Annotated[
         list[str] | None, typer.Option("--attack", help="Only this attack; may be repeated. Default: all that apply.")
     ] = None,
