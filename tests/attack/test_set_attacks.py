@@ -54,6 +54,14 @@ def test_strangers_records_say_nothing_about_members(attack):
     assert result.excess.low < 0.1
 
 
+def test_a_class_speaks_of_all_its_people_to_whomever_its_middle_lies_nearest():
+    release = cv.Mondrian(k=5).fit(TABLE).protect(TABLE)
+    found = cv.attack.Reidentification(share=0.9).run(release, TABLE, CONTROL)
+    assert (found.set_sizes > 0).any() and found.set_sizes[found.set_sizes > 0].min() >= 5
+    jitter = cv.attack.Reidentification().run(jittered_explanations(TABLE), TABLE, CONTROL)
+    assert jitter.set_sizes.min() == 1
+
+
 def test_a_jitter_is_found_by_distance_and_not_by_equality():
     release = jittered_explanations(TABLE, share=1e-3)
     assert cv.attack.SinglingOut().run(release, TABLE, CONTROL).members.value < 0.1

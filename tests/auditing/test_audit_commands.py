@@ -43,6 +43,34 @@ def test_explanations_are_audited_into_every_form_of_dossier(run, files, tmp_pat
     assert code == 1 and json.loads(out)["holds"] is False
 
 
+def test_a_dossier_is_about_one_file_and_says_so(run, files, tmp_path):
+    dossier, other = tmp_path / "d.json", tmp_path / "other.csv"
+    assert run(*words(files, "public.csv", "--attack", "linkage", "-o", dossier))[0] == 0
+    assert json.loads(dossier.read_text())["provenance"]["file"]["name"] == "public.csv"
+    assert run("verify", dossier, "--file", files / "public.csv")[0] == 0
+    other.write_text((files / "public.csv").read_text() + "\n")
+    code, out, _ = run("verify", dossier, "--file", other)
+    assert code == 1 and "not about 'other.csv'" in out
+    assert run("verify", dossier, "--file", tmp_path / "none.csv")[0] == 2
+
+
+def test_a_saved_protector_is_named_and_not_digested(run, files, halves, tmp_path):
+    saved, dossier = tmp_path / "mondrian.json", tmp_path / "d.json"
+    cv.Mondrian(k=10).fit(halves[0]).save(saved)
+    assert run(*words(files, saved, "--attack", "linkage", "-o", dossier))[0] == 0
+    assert json.loads(dossier.read_text())["provenance"]["file"] == {"name": "mondrian.json"}
+    code, out, _ = run("verify", dossier, "--file", saved)
+    assert code == 1 and "permits no file" in out
+
+
+def test_what_must_not_leave_is_named_and_not_digested(run, files, tmp_path):
+    # Whoever knows all of a file but one value could try values until the digest is right.
+    dossier = tmp_path / "d.json"
+    assert run(*words(files, "plain.json", "--attack", "linkage", "-o", dossier))[0] == 0
+    found = json.loads(dossier.read_text())
+    assert found["verdict"] == "reject" and found["provenance"]["file"] == {"name": "plain.json"}
+
+
 def test_gates_close_with_three_and_say_why(run, files, tmp_path):
     appetite, report = tmp_path / "appetite.toml", tmp_path / "gates.xml"
     appetite.write_text(cv.Appetite.example())
@@ -96,3 +124,23 @@ def test_the_example_appetite_is_printed(run, tmp_path):
     assert code == 0
     (tmp_path / "a.toml").write_text(out)
     assert cv.Appetite.read(tmp_path / "a.toml") == cv.Appetite.default()
+
+
+def test_protections_are_compared_in_several_forms_and_in_the_words_of_the_command_line(run, files, tmp_path):
+    outputs, schema = (tmp_path / "c.html", tmp_path / "c.json"), tmp_path / "s.toml"
+    lines = (files / "people.toml").read_text().splitlines()
+    schema.write_text("\n".join(line for line in lines if not line.startswith("domain")))
+    given = ("-s", schema, "--answers", 20, "-o", outputs[0], "-o", outputs[1])
+    code, out, _ = run("compare", files / "people.csv", *given)
+    assert code == 0 and all(o.stat().st_size for o in outputs)
+    assert "CFK on Mondrian's classes, k=10" in out and "was not tried" in out
+    assert "Table.from_frame" not in out + outputs[0].read_text() + outputs[1].read_text()
+    assert max(map(len, out[: out.index("was not tried")].splitlines()[:-1])) < 250
+
+
+@pytest.mark.parametrize(
+    "words", [("risk", "p.csv", "-o", "a.html", "--output", "b.html"), ("check", "p.csv", "--k=2", "--k", "5")]
+)
+def test_what_is_said_twice_is_refused_where_one_thing_is_asked_for(run, words):
+    code, _, err = run(*words, "-s", "s.toml")
+    assert code == 2 and "was given 2 times" in err

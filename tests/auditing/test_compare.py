@@ -24,6 +24,7 @@ def test_plain_answers_stand_beside_private_ones_and_beside_what_could_not_be_tr
 
 def test_the_page_and_the_data_hold_every_contender(found, tmp_path):
     page = found.to_html(tmp_path / "compared.html")
+    assert "too many: not tried" in page and found.rows()[2] == ("too many", "", "not tried", "", "", "", "")
     assert all(c.name in page for c in found.contenders) and "<svg" in page
     assert [c["name"] for c in found.to_dict()["contenders"]] == ["plain", "private", "too many"]
 

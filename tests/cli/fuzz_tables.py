@@ -136,6 +136,7 @@ class Case:
         words: list[object] = ["-o", out, "--method", method, *self.some("--json"), *self.some("--n", "2")]
         words += ["--k", self.chance.choice((2, 2, 5))] if method == "cfk" else []
         words += self.some("--search", self.chance.choice(("exact", "grasp"))) if method == "cfk" else []
+        words += self.some("--save", self.folder / "kept.json") if method in ("cfk", "private-synthetic") else []
         words += self.some("--target", "other") + self.some("--immutable", self.chance.choice(known.names()))
         if method not in ("cfk", "nice") or self.chance.random() < 0.3:
             words += ["--rows", self.made.written("r", 3, damage=False)[0] if self.flags else self.data]
@@ -183,7 +184,7 @@ class Case:
         more += self.some("--junit", self.folder / "a.xml") + self.some("--by", self.chance.choice(known.names()))
         code, _, _ = self.run("audit", what, *words, "--jobs", "1", *more, "-o", dossier, *self.some("--json"))
         if code == 0:
-            self.run("verify", dossier, *self.some("-s", self.schema))
+            self.run("verify", dossier, *self.some("-s", self.schema), *self.some("--file", what))
 
     def recommend(self, known: Schema) -> None:
         words = ["--people", "3", "--runs", "1", "--seeds", "1", "--audit-draws", "0", "--neighbours", "3"]

@@ -122,6 +122,38 @@ def test_hierarchies_and_classes(run, people):
     assert run("check", people / "public.csv", "--schema", people / "people.toml")[0] == 0
 
 
+def test_classes_that_give_a_sensitive_value_away_are_counted_and_said(run, tmp_path):
+    ages = [20, 21, 22, 60, 61, 62] * 2
+    frame = pd.DataFrame({"age": ages, "illness": ["a" if a < 30 else "bcd"[a - 60] for a in ages]})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    schema = [cv.Column("age", "numeric", "quasi"), cv.Column("illness", role="sensitive")]
+    write_schema(cv.Schema(tuple(schema)), tmp_path / "p.toml")
+    given = ("anonymize", tmp_path / "p.csv", "-s", tmp_path / "p.toml", "--k", 6, "-o", tmp_path / "public.csv")
+    assert "In 1 of 2 classes everybody has the same 'illness'" in run(*given)[2]
+    _, out, _ = run(*given, "--json")
+    assert any("everybody has the same 'illness'" in text for text in json.loads(out)["notes"])
+    assert "everybody has" not in run(*given, "--l", 2)[2]
+
+
+def test_groups_of_many_values_name_the_classes_unless_sets_are_asked_for(run, tmp_path):
+    days = pd.date_range("1950-01-01", periods=90, freq="150D").strftime("%d.%m.%Y")
+    pd.DataFrame({"birth": days, "sex": ["f", "m"] * 45, "ill": ["a", "b", "c"] * 30}).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    run("schema", tmp_path / "p.csv", "-o", tmp_path / "p.toml")
+    (tmp_path / "trees").mkdir()
+    run("hierarchy", tmp_path / "p.csv", "birth", "-o", tmp_path / "trees" / "birth.csv")
+    given = ("anonymize", tmp_path / "p.csv", "-s", tmp_path / "p.toml", "--k", 3, "--hierarchies", tmp_path / "trees")
+    code, _, err = run(*given, "-o", tmp_path / "public.csv")
+    assert code == 0 and "sets of 'birth' would list people's own values" in err
+    shown = pd.read_csv(tmp_path / "public.csv")["birth"].astype(str)
+    assert (
+        not shown.str.contains("{", regex=False).any() and shown.isin(["*", *(f"{y}0s" for y in range(195, 199))]).any()
+    )
+    code, _, err = run(*given, "--labels", "tight", "-o", tmp_path / "public.csv")
+    assert code == 0 and "--labels hierarchy publishes its groups" in err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

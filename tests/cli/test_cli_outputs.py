@@ -187,3 +187,34 @@ def test_a_command_says_how_many_cells_it_marked(run, folder):
     code, _, err = run(*given, "-o", folder / "out.parquet")
     assert code == 0 and "formula" not in err
     assert set(pd.read_parquet(folder / "out.parquet")["ill"]) == {"=cold()"}
+
+
+def test_answers_are_written_in_several_forms_and_what_answers_is_kept(run, folder):
+    people = (folder / "people.csv", "-s", folder / "people.toml")
+    outputs = [folder / name for name in ("answers.json", "answers.html", "answers.csv")]
+    words = [w for path in outputs for w in ("-o", path)]
+    code, _, err = run("explain", *people, "--k", 3, *words, "--save", folder / "cfk.json")
+    assert code == 0 and all(path.stat().st_size for path in outputs)
+    assert err.count("explanations written to") == 3
+    kept = folder / "cfk.json", folder / "cfk.skops"
+    assert all(path.stat().st_mode & 0o077 == 0 for path in kept)
+    again = cv.load_protector(kept[0], cv.model.load_model(kept[1]))
+    told = cv.Explanations.from_json(outputs[0].read_text())
+    assert again.explain(told.factuals).to_frame().astype(str).equals(told.to_frame().astype(str))
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (("--method", "nice", "--save", "x.json"), "holds people's rows"),
+        (("--search", "exact", "--k", 2, "--save", "x.json"), "--search must be 'groups'"),
+        (("--save", "x.bin"), "must end in one of .json"),
+        (("--save", "people.json"), "would overwrite the data"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_and_nothing_is_written(run, folder, monkeypatch, words, says):
+    monkeypatch.chdir(folder)
+    (folder / "people.json").symlink_to(folder / "people.toml")
+    code, _, err = run("explain", "people.csv", "-s", "people.toml", "-o", "e.json", *words)
+    assert code == 2 and says in err
+    assert not (folder / "e.json").exists() and not (folder / "x.json").exists()

@@ -122,3 +122,30 @@ def test_times_are_something_that_others_may_know():
 
 def test_whether_there_is_a_telephone_is_no_telephone():
     assert propose_schema(cv.load("german_credit").frame).schema["own_telephone"].role != "identifier"
+
+
+@pytest.mark.parametrize(
+    "name", ["Jahresgehalt", "Erkrankung", "Vorerkrankungen", "Bruttoeinkommen", "Mietschulden", "bruto_jaarsalaris"]
+)
+def test_words_that_are_written_together_are_known_by_their_end(name):
+    assert suggests(name, "sensitive")
+
+
+def test_amounts_that_hardly_two_people_share_are_no_identifiers():
+    frame = pd.DataFrame({"age": np.arange(N) % 9, "credit_amount": RNG.permutation(10**4)[:N]})
+    frame = frame.assign(loan_number=RNG.permutation(10**6)[:N])
+    proposed = propose_schema(frame).schema
+    assert proposed["credit_amount"].role != "identifier"
+    assert proposed["loan_number"].role == "identifier"
+
+
+def test_remarks_are_free_text_by_their_name_unless_they_are_a_few_labels():
+    frame = pd.DataFrame({"Bemerkung": [f"Anruf {i % 9}" for i in range(N)], "notes": ["a", "b"] * (N // 2)})
+    proposed = propose_schema(frame.assign(age=range(N))).schema
+    assert proposed["Bemerkung"].role == "identifier"
+    assert proposed["notes"].role == "attribute"
+
+
+def test_a_target_says_where_the_good_labels_are_named():
+    proposal = propose_schema(pd.DataFrame({"age": range(N), "granted": ["yes", "no"] * (N // 2)}), "granted")
+    assert 'favourable = ["..."]' in proposal.reasons["granted"]

@@ -120,14 +120,24 @@ def test_names_are_drawn_as_they_are():
 
 
 def test_the_page_of_explanations_tells_sentences_and_changes():
-    e = cv.NICE(target="favourable").fit(small_table(), small_model).explain(small_table(60, seed=1))
+    e = cv.NICE(target="favourable").fit(small_table(), small_model).explain(small_table(150, seed=1))
     page = explained_page(e)
     text = render_page(page)
     assert self_contained(text)
-    assert "The first 50 of 60 are shown." in text
-    assert len(page.sections[0].quotes) == 50 and page.sections[0].quotes[0] == e[0].to_text()
+    asked = int((e.status != "already_favourable").sum())
+    assert f"The first 50 of {asked} are shown." in text
+    assert len(page.sections[0].quotes) == 50 and page.sections[0].quotes[0] == next(x for x in e if x.found).to_text()
     assert page.promise == str(e.guarantee) and "found" in page.lead
     assert "person-" not in text
+
+
+def test_a_long_page_shows_those_who_have_something_to_change():
+    asked = small_table(200, seed=1)
+    e = cv.CFK(k=3).fit(small_table(), small_model).explain(asked)
+    done = (e.status == "already_favourable").sum()
+    page = explained_page(e)
+    assert done and f"{done} already favourable" in page.lead
+    assert not any("already favourable" in q for q in page.sections[0].quotes)
 
 
 def test_the_page_says_each_sentence_once_and_shows_what_changes():

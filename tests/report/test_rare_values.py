@@ -2,6 +2,7 @@
 
 import html
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,10 @@ def files(tmp_path_factory):
     )
     write_schema(Schema(columns, ("yes",)), folder / "s.toml")
     members, others = people(0), people(ROWS)
+    known = {n: tuple(sorted({*members[n], *others[n]})) for n in ("place", "illness", "group")}
+    known |= {"pay": (10**6, 2 * 10**6), "born": ("1900-01-01", "2020-01-01")}
+    declared = tuple(replace(c, domain=known.get(c.name, c.domain)) for c in columns)
+    write_schema(Schema(declared, ("yes",)), folder / "g.toml")
     write_frame(members, folder / "d.csv")
     write_frame(others, folder / "c.csv")
     return folder, pd.concat([members, others], ignore_index=True)
@@ -64,6 +69,11 @@ PAGES = {
     "sweep": ("anonymize", *DATA, "--sweep", "k=2,5", "--report", "page.html"),
     "dit": ("dit", *DATA, "--k", "5", "--records", "5", "--sensitive", "illness", "-o", "page.html"),
     "audit": ("audit", "p.csv", "-s", "s.toml", *OTHERS, "--jobs", "1", "--by", "group", "-o", "page.html"),
+    "recommend": (
+        *("recommend", "d.csv", "-s", "g.toml", "--people", "2", "--runs", "1", "--seeds", "1", "--neighbours", "3"),
+        *("--audit-draws", "0", "-o", "page.html"),
+    ),
+    "audit of answers": ("audit", "a.json", "-s", "s.toml", *OTHERS, "--jobs", "1", "--by", "group", "-o", "page.html"),
     "compare": ("compare", *DATA, "--answers", "10", "-o", "page.html"),
 }
 
@@ -86,6 +96,7 @@ def test_no_page_shows_a_value_that_few_people_hold(run, files, monkeypatch, nam
         text = (folder / "s.toml").read_text(encoding="utf-8")
         numeric = re.sub(r'(\[columns\.(?:born|place)\]\n(?:type = "\w+"\n)?role = )"quasi"', r'\1"attribute"', text)
         (folder / "m.toml").write_text(numeric, encoding="utf-8")
+        assert run("explain", *DATA, "--k", "5", "-o", "a.json")[0] == 0
     (folder / "page.html").unlink(missing_ok=True)
     code, _, errors = run(*PAGES[name])
     assert code in (0, 1) and (folder / "page.html").exists(), errors

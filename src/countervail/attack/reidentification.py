@@ -12,8 +12,9 @@ from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import coincidence, crowd
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import jittered_explanations
-from countervail.attack.singling_out import Columns
+from countervail.attack.singling_out import Columns, count_people, over_columns
 from countervail.core.errors import bad_parameter
+from countervail.core.region import Regions
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.core.table import Table
@@ -42,7 +43,8 @@ class Reidentification(SetAttack):
     row is no evidence of privacy: a tiny jitter on copied rows reaches that, and is found here. `members` is the share
     of things that lie near exactly one person of the data, `controls` near one of as many strangers; `detail` has the
     shares of exact copies. Distances are HEOM; a range or set lies from a person as its values do on average, so that a
-    wide one is near to nobody, and an asker's own values lie as far as any two people's. With `features`, whoever knows
+    wide one is near to nobody, and an asker's own values lie as far as any two people's. What fits several people
+    speaks of all of them (`set_sizes`), to whomever its middle lies nearest. With `features`, whoever knows
     the private values too finds k-anonymous rows that show them as they are.
 
     References
@@ -95,15 +97,17 @@ class Reidentification(SetAttack):
         limit = max(float(np.quantile(own.nearest_person(table.frame), self.share)), _HAIR)
         sets = value_sets(release)
         order = generator(self.random_state).permutation(len(sets))[: self.n_targets]
-        space = Nearness(sets[np.sort(order)], names, table.schema, control.frame)
+        tried: Regions = sets[np.sort(order)]
+        space = Nearness(tried, names, table.schema, control.frame)
         inside, outside = (space.people_within(people, limit) for people in (table.frame, strangers))
         copies = space.people_within(table.frame, 1e-6)
+        fits = count_people(over_columns(tried, names), table.frame)
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
             coincidence(outside, len(table), len(strangers)),
             clopper_pearson(round(self.share * len(drawn)), len(drawn)),
-            inside,
+            np.where(inside > 0, np.maximum(inside, fits), 0),
             {
                 "equals nobody": clopper_pearson(int((copies == 0).sum()), len(copies)),
                 "near somebody": clopper_pearson(int((inside > 0).sum()), len(inside)),

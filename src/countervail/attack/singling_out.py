@@ -121,7 +121,7 @@ class SinglingOut(SetAttack):
 
     def predicates(self, release: Released, names: Sequence[str]) -> Regions:
         """The conditions, each of them once; columns that a condition does not speak of are free."""
-        sets = _only(value_sets(release), names)
+        sets = over_columns(value_sets(release), names)
         if not len(sets) or not sets.axes:
             return Regions((), 0)
         free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
@@ -139,7 +139,7 @@ class SinglingOut(SetAttack):
         """How many things say nothing of these columns, or are no whole record; no more than are tried in all."""
         if self.conditions == "univariate":
             return 0
-        sets = _only(value_sets(release), names)
+        sets = over_columns(value_sets(release), names)
         free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
         silent = int((~_whole(sets, free, names) if self.conditions == "whole" else free.all(axis=1)).sum())
         return silent if self.n_targets is None else min(silent, max(self.n_targets - asked, 0))
@@ -231,7 +231,7 @@ def _whole(sets: Regions, free: Bools, names: Sequence[str]) -> Bools:
     return np.asarray(plain.all(axis=1))
 
 
-def _only(sets: Regions, names: Sequence[str]) -> Regions:
+def over_columns(sets: Regions, names: Sequence[str]) -> Regions:
     """The regions over some of their columns."""
     kept = [j for j, a in enumerate(sets.axes) if a.name in names]
     free = None if sets.free is None else sets.free[:, kept]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from countervail.core.stats import plain_value
 FORMAT = "countervail dossier"
 VERSION = 1
 _WRITER = "Audit.to_json()"
+_RELEASED = ("explanations", "table")  # kinds of things that were given as they leave
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,6 +72,17 @@ class Audit:
         """What to do next."""
         open_ = open_steps(self.findings, self.appetite) if self.verdict == "not shown" else ()
         return (*open_, *texts.NEXT_STEPS[self.verdict])
+
+    def about(self, path: str | Path) -> Self:
+        """The same dossier, bound to the file that was audited: its name and SHA-256.
+
+        A saved protector, and what must not leave, is named only: whoever knows all of a file but one value could try
+        values until the digest is right.
+        """
+        file = {"name": Path(path).name}
+        if self.asked["what"] in _RELEASED and self.verdict in ("release", "not shown"):
+            file["sha256"] = file_digest(path)
+        return replace(self, provenance={**self.provenance, "file": file})
 
     def __getitem__(self, attack: str) -> Finding:
         for finding in self.findings:
@@ -174,6 +186,12 @@ def read_dossier(path: str | Path) -> str:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise SchemaError(f"The dossier '{path.name}' is not text in UTF-8.") from None
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest(data: Mapping[str, Any]) -> str:

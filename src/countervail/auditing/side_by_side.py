@@ -25,7 +25,7 @@ from countervail.core.protocols import Progress
 from countervail.core.stats import Estimate, clopper_pearson, mean_interval
 from countervail.core.table import Table
 from countervail.explain import NICE
-from countervail.protect import CFK, PrivateNeighbours, PrivateSynthetic
+from countervail.protect import CFK, GroupSearch, PrivateNeighbours, PrivateSynthetic
 from countervail.report.figures import to_svg
 from countervail.report.page import Page, Section, render_page
 
@@ -99,9 +99,10 @@ class SideBySide:
         picture = to_svg(trade_off_picture(points, CHANGES), CAPTION) if points else ""
         drawn = [Section("Privacy against quality", picture=picture, caption=CAPTION)] if points else []
         reasons = [
-            Section(f"{c.name}: {c.audit.verdict}", points=[_reason(d) for d in c.audit.decisions])
+            Section(f"{c.name}: not tried", [c.why])
+            if c.audit is None
+            else Section(f"{c.name}: {c.audit.verdict}", points=[_reason(d) for d in c.audit.decisions])
             for c in self.contenders
-            if c.audit is not None
         ]
         ways = len(self.contenders)
         lead = f"{ways} ways to explain the same decisions, about {self.people:,} people, attacked alike."
@@ -136,8 +137,8 @@ def compare(
     control : Table
         People who were held out.
     protections : dict of str to explainer, optional
-        Unfitted, by the names they are shown under; by default plain NICE, CFK with k = 5, 10 and 20, PrivateSynthetic
-        and PrivateNeighbours.
+        Unfitted, by the names they are shown under; by default plain NICE, CFK with k = 5, 10 and 20, and on the
+        classes of Mondrian, PrivateSynthetic and PrivateNeighbours.
     appetite, attacks, answers
         As for :func:`audit`; by default the attacks that read answers and ask nothing again.
 
@@ -165,6 +166,7 @@ def compare(
 def usual() -> dict[str, Any]:
     """What is compared unless told otherwise."""
     private = {f"CFK, k={k}": CFK(k=k) for k in (5, 10, 20)}
+    private["CFK on Mondrian's classes, k=10"] = CFK(k=10, search=GroupSearch(grouping="mondrian"))
     noisy = {"PrivateSynthetic": PrivateSynthetic(), "PrivateNeighbours": PrivateNeighbours()}
     return {"plain NICE": NICE(target="favourable", reward="sparsity"), **private, **noisy}
 
@@ -191,10 +193,10 @@ def _quality(e: Explanations, table: Table) -> tuple[Estimate, Estimate, Estimat
 
 def _row(c: Contender) -> tuple[str, ...]:
     if c.audit is None or c.answered is None or c.changes is None or c.cost is None:
-        return (c.name, f"not tried: {c.why}", "", "", "", "", "")
+        return (c.name, "", "not tried", "", "", "", "")
     worst = c.worst
     said = "none" if worst is None else f"{worst.attack}: {share(worst.counts.excess())}"
-    promise = str(c.audit.promise["text"]).split(" against ", 1)[0]
+    promise = str(c.audit.promise["text"]).split(" against ", 1)[0].rstrip(", ")
     quality = (f"{c.answered.value:.0%}", f"{c.changes.value:.2f}", f"{c.cost.value:.2f}")
     return (c.name, promise, c.audit.verdict, said, *quality)
 

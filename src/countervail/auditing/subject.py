@@ -19,6 +19,7 @@ from countervail.core.people import people_of, person_columns
 from countervail.core.release import Release
 from countervail.core.table import Table
 
+UNKNOWN = "unknown"  # the maker of what does not say how it was made
 _OVERLAP = 0.05  # share of controls who may be equal to a member beyond what members are to each other
 _PROBE = 20  # questions that are asked twice
 _FEWEST = 20  # members and controls below which nothing is worth being counted
@@ -177,7 +178,7 @@ def _same(a: Explanations, b: Explanations, rows: int) -> bool:
 
 def _made_by(released: Explanations | Release) -> str:
     made = released.provenance
-    return str(made.get("protector") or made.get("explainer") or made.get("format") or "unknown")
+    return str(made.get("protector") or made.get("explainer") or made.get("format") or UNKNOWN)
 
 
 def _check_columns(e: Explanations, table: Table) -> None:

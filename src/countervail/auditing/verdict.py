@@ -187,7 +187,7 @@ def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequenc
             continue
         above = [f for f in sized if risk(f) > threshold + 1e-12]
         least = {f.attack: f.sets.least for f in sized if f.sets is not None}
-        said = [f"{f.attack}: {risk(f):.3g} (at least {least[f.attack]} people)" for f in above or sized]
+        said = [f"{f.attack}: {risk(f):.3g} (at least {people(least[f.attack])})" for f in above or sized]
         word: Word = "reject" if above else "release" if sized else "not shown"
         decisions.append(Ruling(recipient.name, criterion, threshold, word, tuple(said or ["nothing was counted"])))
     return decisions
@@ -199,6 +199,11 @@ def _by_claims(recipient: Recipient, threshold: float, claims: Sequence[Claim]) 
     open_ones = [c for c in claims if c.audited is None or not c.proven]
     word: Word = "reject" if refuted or large else "not shown" if open_ones else "release"
     return Ruling(recipient.name, "epsilon", threshold, word, tuple(c.said for c in refuted or large or claims))
+
+
+def people(count: int) -> str:
+    """So many people."""
+    return "1 person" if count == 1 else f"{count:,} people"
 
 
 def _figure(e: Estimate) -> str:

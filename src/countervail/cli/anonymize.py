@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import typer
 
@@ -375,6 +376,8 @@ def _leaving(release: Release, unused: list[str], shown: pd.DataFrame, output: P
     pointed = pointing(release.others, names)
     if pointed:
         note(pointing_note(pointed))
+    for text in _alike(release):
+        note(text)
     if unused:
         note(
             f"No column that is generalised has the name of {', '.join(unused)} in the folder of --hierarchies; "
@@ -383,6 +386,20 @@ def _leaving(release: Release, unused: list[str], shown: pd.DataFrame, output: P
     for text in (*release.caveats, *formula_notes(shown, output)):
         note(text)
     return {"as_they_are": names, "pointing": pointed, "unused_hierarchies": unused, "notes": list(noted())}
+
+
+def _alike(release: Release) -> list[str]:
+    """What is to be said of classes in which everybody has the same sensitive value; the release itself shows them."""
+    said = []
+    for name in (n for n in release.schema.names("sensitive") if n in release.others.columns):
+        kinds, _ = pd.factorize(release.others[name], use_na_sentinel=False)
+        alike = int((pd.Series(kinds).groupby(np.asarray(release.groups)).nunique() == 1).sum())
+        if alike:
+            said.append(
+                f"In {alike:,} of {len(release.regions):,} classes everybody has the same '{name}': whoever knows a "
+                f"person's class knows that too. --l 2 --sensitive {name} (mondrian) rules it out."
+            )
+    return said
 
 
 def _unused(folder: Path | None, taken: Mapping[str, Any]) -> list[str]:

@@ -48,6 +48,7 @@ from countervail.cli.shared.constraints import (
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.cli.shared.reading import read_rows, read_table
+from countervail.cli.shared.saving import Save, check_save, save_explainer
 from countervail.cli.shared.scan_answers import answer_scan, check_asked, check_counted, open_queries, tell_answers
 from countervail.core.canonical import canonical_value
 from countervail.core.cells import cell_text
@@ -160,7 +161,10 @@ def explain(
     max_changes: MaxChanges = None,
     costs: Costs = None,
     n_counterfactuals: Several = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
+    output: Annotated[
+        list[Path] | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}; may be repeated.")
+    ] = None,
+    save: Save = None,
     changes: Annotated[
         Path | None, typer.Option(help=f"Write a table with a row for each change ({', '.join(TABLES)}).")
     ] = None,
@@ -206,10 +210,11 @@ def explain(
     --model m.skops --engine duckdb -o answers/`
     """
     check_engine(engine, memory=memory, threads=threads, master=master, changes=changes, letters=letters)
-    if engine is None:
-        check_ending(output, ENDINGS, data, schema, rows, model, previous, ledger)
-    else:
-        check_asked(rows, id_column, output)
+    outputs = output or []
+    for path in outputs if engine is None else ():
+        check_ending(path, ENDINGS, data, schema, rows, model, previous, ledger)
+    if engine is not None:
+        check_asked(rows, id_column, outputs)
     check_not_read(previous, data, schema, rows, model, ledger)
     check_ending(changes, TABLES, data, schema, rows, model, previous, ledger)
     check_letters(letters, letter_template, sender)
@@ -235,6 +240,7 @@ def explain(
         "n_counterfactuals": n_counterfactuals,
     }
     kind = chosen(explaining(), method, given)
+    check_save(save, kind, method, data, schema, rows, model, previous, ledger, changes, *outputs)
     promise = registry.promise(kind)
     if counted is not None and isinstance(promise, NoGuarantee):
         raise ParameterError(f"--method {method} promises nothing ({promise.why}): no ledger can count that.")
@@ -283,6 +289,7 @@ def explain(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # said below, in a line of its own
         explainer = made.fit(table, decide)
+    save_explainer(explainer, save, decide, model)
     warn(getattr(explainer, "caveats_", ()))
     held = _held(explainer, table)
     unseen = [] if worded is None else _unseen(worded, held)
@@ -290,7 +297,7 @@ def explain(
     pointed = [] if private else pointing(held, _shown_texts(table, promise))
     notes = [*_kept(explainer, table, previous), *([pointing_note(pointed)] if pointed else [])]
     if engine is not None:
-        asked, name, folder = check_asked(rows, id_column, output)
+        asked, name, folder = check_asked(rows, id_column, outputs)
         scan = open_queries(asked, engine, memory, threads, master)
         found = answer_scan(explainer, scan, folder, name, threads, [*warned, *trained, *notes, *noted()])
         if previous is not None:
@@ -305,7 +312,7 @@ def explain(
         answers = explainer.explain(queries, progress=tick)
     answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes, *noted()))
     answers = answers if ids is None else answers.with_ids(ids)
-    writers = {} if output is None else {output: _writer(answers, output, language)}
+    writers = {path: _writer(answers, path, language) for path in outputs}
     if changes is not None:
         writers[changes] = frame_writer(answers.to_table(language), changes)
     if previous is not None:
@@ -316,10 +323,10 @@ def explain(
     write_files({**writers, **posted}, confidential={*posted, *([] if previous is None else [previous])})
     if previous is not None:
         remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {previous}; confidential.")
-    if output is not None:
-        if output.name.endswith(TABLES):
-            note_formulas(_table(answers), output)
-        remark(f"{len(answers)} explanations written to {output}.")
+    for path in outputs:
+        if path.name.endswith(TABLES):
+            note_formulas(_table(answers), path)
+        remark(f"{len(answers)} explanations written to {path}.")
     if changes is not None:
         note_formulas(answers.to_table(language), changes)
         remark(f"Their changes written to {changes}.")

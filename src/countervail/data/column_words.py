@@ -1,6 +1,7 @@
 """Words in the names of columns, in five languages: what they suggest about the people in a table.
 
-A word with a star stands for all that begin with it. Names are compared without accents, by the words they consist of.
+A word with a star stands for all that begin with it, or end with it: German and Dutch write words together. Names are
+compared without accents, by the words they consist of.
 """
 
 from __future__ import annotations
@@ -44,15 +45,16 @@ _WORDS: dict[str, dict[str, str]] = {
         "woning religie geloof taal kinderen datum opname* ontslag* lengte gewicht",
     },
     "sensitive": {
-        "en": "disease diagnosis hiv health illness drug* crime conviction debt* wage* salary income "
-        "sexual* politic* union",
-        "de": "krankheit* diagnose* gesundheit* droge* straftat* verurteil* schulden lohn gehalt einkommen "
-        "sexuell* politi* gewerkschaft*",
+        "en": "disease diagnosis hiv health illness medication drug* crime conviction debt* wage* salary income "
+        "disab* genetic* sexual* politic* union",
+        "de": "krankheit* *krankheit *erkrankung *erkrankungen diagnose* *diagnose *befund gesundheit* medikament* "
+        "droge* straftat* verurteil* *schulden *lohn *gehalt *einkommen *behinderung genetisch* sexuell* politi* "
+        "gewerkschaft*",
         "fr": "maladie diagnostic sante drogue* crime condamnation dette* salaire revenu* sexuel* politi* syndicat",
         "es": "enfermedad diagnostico salud droga* delito condena deuda* salario sueldo ingresos renta sexual* politi* "
         "sindicato",
-        "nl": "ziekte* diagnose* gezondheid* drug* misdrijf veroordeling schuld* loon salaris inkomen seksue* politi* "
-        "vakbond*",
+        "nl": "ziekte* *ziekte *aandoening diagnose* *diagnose gezondheid* drug* misdrijf veroordeling schuld* "
+        "*schulden *loon *salaris *inkomen genetisch* seksue* politi* vakbond*",
     },
     "fixed": {
         "en": "sex gender race ethnic* caste birth* born dob nationality citizen* native foreign* origin disab*",
@@ -68,6 +70,20 @@ _WORDS: dict[str, dict[str, str]] = {
         "fr": "matrimonial* etatcivil situationfamiliale conjoint enfant enfants enceinte grossesse religion sexuel*",
         "es": "estadocivil conyuge hijo hijos embaraz* religion sexual*",
         "nl": "burgerlijkestaat partner* kind kinderen zwanger* religie geloof seksue*",
+    },
+    "numbered": {
+        "en": "no nr num number reference ref",
+        "de": "nr nummer *nummer referenz",
+        "fr": "no num numero reference",
+        "es": "num numero referencia",
+        "nl": "nr nummer *nummer referentie",
+    },
+    "remarks": {
+        "en": "remark* comment* note notes memo freetext description",
+        "de": "bemerkung* anmerkung* notiz* kommentar* freitext beschreibung",
+        "fr": "remarque* commentaire* note notes",
+        "es": "observacion* comentario* nota notas",
+        "nl": "opmerking* notitie* toelichting omschrijving",
     },
     "past": {
         "en": "history ever past prior priors previous* juvenile juv",
@@ -94,11 +110,12 @@ _WORDS: dict[str, dict[str, str]] = {
     "money": {
         "en": "income wage wages salary amount price debt debts loan credit balance bill payment payments gain loss "
         "rent savings premium revenue limit dollars euros usd eur",
-        "de": "einkommen lohn gehalt betrag preis schulden kredit kreditsumme darlehen saldo rechnung zahlung* miete "
-        "pramie umsatz",
+        "de": "*einkommen *lohn *gehalt *betrag *preis *schulden kredit kreditsumme darlehen saldo rechnung "
+        "zahlung* miete pramie umsatz",
         "fr": "revenu revenus salaire montant prix dette dettes pret solde facture paiement* loyer prime",
         "es": "ingresos salario sueldo importe precio deuda deudas prestamo saldo factura pago pagos renta alquiler",
-        "nl": "inkomen loon salaris bedrag prijs schuld schulden lening saldo rekening betaling* huur premie omzet",
+        "nl": "*inkomen *loon *salaris *bedrag *prijs schuld *schulden lening saldo rekening betaling* huur "
+        "premie omzet",
     },
     "hours": {"en": "hours hour", "de": "stunden arbeitsstunden", "fr": "heures", "es": "horas", "nl": "uren"},
     "months": {
@@ -132,7 +149,7 @@ def _words(name: str) -> list[str]:
 
 def _pattern(languages: dict[str, str]) -> re.Pattern[str]:
     words = {w for text in languages.values() for w in text.split()}
-    return re.compile("|".join(re.escape(w[:-1]) + r"\w*" if w.endswith("*") else re.escape(w) for w in sorted(words)))
+    return re.compile("|".join(re.escape(w).replace(r"\*", r"\w*") for w in sorted(words)))
 
 
 _PATTERNS = {what: _pattern(languages) for what, languages in _WORDS.items()}

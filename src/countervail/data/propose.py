@@ -115,7 +115,8 @@ def _propose(name: str, values: pd.Series, times: Ints, is_target: bool, told: b
     if is_target:
         role, kind = "target", "categorical"
         why_kind = f"{values.nunique()} labels"
-        why_role = "target: as told" if told else "target: by its name; say which labels are favourable, above"
+        how = "as told" if told else "by its name"
+        why_role = f'target: {how}; which labels are the good ones? At the top of this file: favourable = ["..."]'
     domain, why_domain = (None, "") if role in ("identifier", "target") else _domain(values, kind)
     levels = (
         tuple(values.dtype.categories) if isinstance(values.dtype, pd.CategoricalDtype) and kind == "ordinal" else None
@@ -202,9 +203,13 @@ def _role(name: str, values: pd.Series, times: Ints, kind: Type) -> tuple[Role, 
     if by_name is not None and (kind == "numeric" or _number_words(values)):
         return by_name
     there = values.notna().to_numpy()
-    why_one = _points_at_one(values[there], times[there], kind, named=by_name is not None)
+    # Hardly two amounts are alike, and they name nobody; numbers of loans and bills do.
+    money = kind == "numeric" and suggests(name, "money") and not suggests(name, "numbered")
+    why_one = "" if money else _points_at_one(values[there], times[there], kind, named=by_name is not None)
     if why_one:
         return "identifier", f"identifier: {why_one}; if that is not so, change the role"
+    if suggests(name, "remarks") and kind == "categorical" and not few:
+        return "identifier", "identifier: its name suggests free text, which may name people or tell about them"
     if by_name is not None:
         return by_name
     return (
@@ -301,7 +306,7 @@ def _number_words(values: pd.Series) -> str:
         return 'digits with leading zeros, kept as codes; if they count something: type = "numeric"'
     blank = "marks for missing values (such as NA): leave those cells empty"
     plain = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", t) for t in numbers)
-    spelt = "thousands separators, decimal commas or units: write 1234.5"
+    spelt = "thousands separators, decimal commas or units: write 1234.5, or say how they are written as you read them"
     found = " and ".join(filter(None, [blank if marks else "", "" if plain else spelt]))
     return f"they look like numbers{f' with {found}' if found else ''}, to have them read as numbers"
 

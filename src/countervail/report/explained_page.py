@@ -21,6 +21,9 @@ def explained_page(e: Explanations, title: str | None = None, language: str = "e
     words, found = catalogue(language), [x for x in e if x.found]
     lead = ", ".join(words.say(f"page.{s}", number=str(n)) for s, n in e.status.value_counts().items())
     quotes = e.to_quotes(language)
+    if len(quotes) > _SHOWN:  # of those who have nothing to change the lead says how many
+        status = dict(zip(np.asarray(e.query).tolist(), e.status))
+        quotes = [q for q, s in zip(quotes, status.values()) if s != "already_favourable"] or quotes
     more = [words.say("page.shown", shown=str(_SHOWN), all=str(len(quotes)))] if len(quotes) > _SHOWN else []
     sections = [Section(words.say("page.in_words"), more, quotes=quotes[:_SHOWN])]
     sections += [_change_section(e, i, n, language) for n, i in enumerate(np.flatnonzero(e.found)[:_DRAWN].tolist(), 1)]

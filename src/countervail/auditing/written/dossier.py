@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from countervail.auditing.appetite import CRITERIA
 from countervail.auditing.finding import Finding, estimate_from
 from countervail.auditing.result import Audit
+from countervail.auditing.subject import UNKNOWN
 from countervail.auditing.written import texts
 from countervail.auditing.written.pictures import excess_picture, roc_picture, sizes_picture
 from countervail.core.stats import Estimate
@@ -40,8 +41,9 @@ def lead_of(audit: Audit) -> str:
     """What was asked, in a sentence."""
     a = audit.asked
     things = f"{a['answers']:,} explanations" if "answers" in a else f"a table of {a['rows']:,} rows"
+    maker = "" if a["name"] == UNKNOWN else f" by {a['name']}"
     return (
-        f"May this leave? {things} by {a['name']} about {a['people']:,} people, tried against {a['controls']:,} people "
+        f"May this leave? {things}{maker} about {a['people']:,} people, tried against {a['controls']:,} people "
         f"who were never in the data, on {a['date']}."
     )
 
@@ -166,7 +168,7 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
         Part(
             "How many people it could be",
             ["Of everything released that fits anybody. Few things are shown as five."],
-            header=("by", "fewest", "average risk", *(f"{n} people" for n in labels)),
+            header=("by", "fewest", "average risk", *("1 person" if n == "1" else f"{n} people" for n in labels)),
             rows=rows,
             drawing=sizes_picture(sized),
             caption="Share of released things by the number of people that they may speak of.",
@@ -234,14 +236,13 @@ def _influence(audit: Audit) -> list[Part]:
 def _standing(audit: Audit) -> list[Part]:
     made = audit.provenance
     packages = ", ".join(f"{n} {v}" for n, v in made["packages"].items())
-    parameters = ", ".join(f"{k}={v}" for k, v in made["made"].get("parameters", {}).items()) or "not known"
+    parameters = ", ".join(f"{k}={v}" for k, v in made["made"].get("parameters", {}).items()) or "not said in it"
+    maker = made["made"].get("protector") or made["made"].get("explainer") or made["made"].get("format")
+    file = made.get("file", {})
     rows = [
-        (
-            "made by",
-            str(
-                made["made"].get("protector") or made["made"].get("explainer") or made["made"].get("format", "unknown")
-            ),
-        ),
+        ("file", file.get("name", "none: it was audited where it was made")),
+        *([("SHA-256 of the file", file["sha256"])] if "sha256" in file else []),
+        ("made by", str(maker or "not said in it")),
         ("parameters", parameters),
         ("digest of the schema", str(made["schema"])),
         ("versions", f"countervail {made['countervail']}, Python {made['python']}, {packages}"),

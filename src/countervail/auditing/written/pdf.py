@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fpdf import FPDF
 
 _COLOURS = {"good": (30, 125, 70), "bad": (179, 38, 30), "open": (138, 97, 0)}
+_DRAWN = 7.0  # inches that fill the width
 _FONT, _WIDE = "DejaVu", 5  # columns from which a table is printed small
 
 
@@ -77,7 +78,9 @@ def _print(paper: FPDF, part: Part) -> None:
     if part.rows:
         _table(paper, part)
     if part.drawing is not None:
-        paper.image(io.BytesIO(to_png(part.drawing)), w=paper.epw * 0.9, alt_text=part.caption or part.heading)
+        # As large as it was drawn: what is nearly square would fill the page.
+        width = min(0.9 * part.drawing.get_figwidth() / _DRAWN, 0.9) * paper.epw
+        paper.image(io.BytesIO(to_png(part.drawing)), w=width, alt_text=part.caption or part.heading)
         _text(paper, part.caption, 8)
     for label in part.blanks:
         _text(paper, label, 8)

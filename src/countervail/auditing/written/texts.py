@@ -5,7 +5,7 @@ from __future__ import annotations
 METHODS = (
     "Each attack is tried on members (people of the table), on controls (people who were held out before "
     "anything was fitted) and blindly. What counts is the excess: success on members beyond that on "
-    "controls, (m - c) / (1 - c).",
+    "controls, (m - c) / (1 - c). Below zero, controls are found more often than members: nobody is exposed by that.",
     "Shares have exact intervals (Clopper and Pearson), an excess has the score interval of the ratio of "
     "the two rates of failure (Koopman). An attack whose unit is a mean over several guesses about one "
     "person counts that person once.",
@@ -49,9 +49,11 @@ NEXT_STEPS = {
     "reject": (
         "Do not let it leave as it is. Raise k, or lower epsilon; look at the columns that leave as they "
         "are; or use a protector whose promise covers the recipient.",
-        "`countervail compare` shows several protections side by side on these data.",
+        "The command countervail compare shows several protections side by side on these data.",
     ),
-    "not shown": ("Or decide with the reasons below: what is open is no evidence against it, and none for it.",),
+    "not shown": (
+        "Or decide with the reasons that are given: what is open is no evidence against it, and none for it.",
+    ),
     "release": (
         "It may leave to the recipients named, until the date of expiry or the first trigger.",
         "Keep this dossier with the release.",

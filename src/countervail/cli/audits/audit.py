@@ -54,7 +54,9 @@ def audit(
     ] = None,
     junit: Annotated[Path | None, typer.Option(help="Write what was gated as JUnit XML (.xml).")] = None,
     budget: Annotated[str, typer.Option(help="Time for all of it, such as '90 s' or '5 min'.")] = "5 min",
-    by: Annotated[str | None, typer.Option(help="A column of those who ask: show the worst-off group.")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A column of those who ask, or of people in a table: show the worst-off group.")
+    ] = None,
     attacks: Annotated[
         list[str] | None, typer.Option("--attack", help="Only this attack; may be repeated. Default: all that apply.")
     ] = None,
@@ -122,7 +124,7 @@ def audit(
             jobs=jobs,
             progress=tick,
         )
-    made = replace(made, caveats=(*made.caveats, *noted()))
+    made = replace(made, caveats=(*made.caveats, *noted())).about(what)
     gates = check_gate(made, fail_if or [], before, verdict=appetite is not None)
     texts = {p: made.to_json() if p.suffix == ".json" else made.to_html() for p in output or () if p.suffix != ".pdf"}
     writers = {p: text_writer(t) for p, t in texts.items()}

@@ -99,7 +99,7 @@ def groups_of(scan: Scan, hierarchies: Path | None, labels: str | None) -> dict[
             f"--engine does not group dates by periods: leave '{dates[0]}' as ranges (--labels tight)."
         )
     held = {}
-    for name in (c.name for c in quasi if c.type == "categorical"):
+    for name in (c.name for c in quasi if c.type == "categorical" or c.name in files):
         one = scan.distinct([name], limit=scan.budget(1))
         if one is None:
             raise ParameterError(f"--memory must be enough for the different values of '{name}'. Give more.")

@@ -29,12 +29,20 @@ class Grouping:
 def grouped(table: Table, hierarchies: Path | None, labels: str | None) -> Grouping:
     """Periods for dates where labels are those of hierarchies, prefixes for codes of many values unless told otherwise.
 
-    A file of --hierarchies always goes before. Its dates may be spelt as they are in the data.
+    A file of --hierarchies always goes before. Its dates may be spelt as they are in the data. Where it groups a column
+    of many values, classes are called by its groups unless told otherwise: sets would list people's own values.
     """
     quasi = [table.schema[n] for n in table.schema.names("quasi")]
     files = {} if hierarchies is None else {p.stem: p for p in hierarchies.glob("*.csv")}
     dates = [c for c in quasi if c.type == "date" and (labels == "hierarchy" or c.name in files)]
     coded = [c.name for c in quasi if c.name not in files and _is_coded(table.frame[c.name], c.type)]
+    owned = [c for c in quasi if c.name in files]
+    many = [c.name for c in owned if c.type == "date" or table.frame[c.name].nunique() > _MANY]
+    if many and labels is None:
+        labels = "hierarchy"
+        note(f"Classes are called by the groups of --hierarchies: sets of '{many[0]}' would list people's own values.")
+    elif many and labels == "tight":
+        note(f"Sets of '{many[0]}' list people's own values: --labels hierarchy publishes its groups.")
     wanted = labels == "hierarchy" or (labels is None and hierarchies is None)
     if labels == "hierarchy" and hierarchies is None and not dates and not coded:
         raise ParameterError(
@@ -44,7 +52,8 @@ def grouped(table: Table, hierarchies: Path | None, labels: str | None) -> Group
     if not dates and not (coded and wanted):
         for name in coded:
             note(f"Sets of '{name}' may list many codes: --labels hierarchy groups them by their first characters.")
-        return Grouping(table, {} if hierarchies is None else {"hierarchies": hierarchies})
+        named = {} if labels is None else {"labels": labels}
+        return Grouping(table, named if hierarchies is None else {"hierarchies": hierarchies, **named})
     groups: dict[str, Any] = {n: p for n, p in files.items() if n in table.schema}
     for c in dates:
         texts = iso_column(table.frame[c.name])

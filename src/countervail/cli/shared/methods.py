@@ -86,7 +86,18 @@ def _default(value: Any) -> str:
 
 
 class PlainCommand(TyperCommand):
-    """A command in whose help a flag takes no value."""
+    """A command that takes each flag once unless it may be repeated, and in whose help a flag takes no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        said = args[: args.index("--")] if "--" in args else args
+        for parameter in self.get_params(ctx):
+            if getattr(parameter, "multiple", False) or not getattr(parameter, "opts", ()):
+                continue
+            flags = tuple(o for o in parameter.opts if o.startswith("-"))
+            times = sum(word in flags or word.partition("=")[0] in flags for word in said)
+            if times > 1:
+                raise ParameterError(f"{flags[0]} takes one value here, and was given {times} times. Say it once.")
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for parameter in self.get_params(ctx):

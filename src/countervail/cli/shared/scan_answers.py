@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from countervail.protect.scans.explain_scan import ScanAnswers
 
 
-def check_asked(rows: Path | None, name: str | None, output: Path | None) -> tuple[Path, str, Path]:
+def check_asked(rows: Path | None, name: str | None, outputs: Sequence[Path]) -> tuple[Path, str, Path]:
     """What --engine needs: queries in files, what names them, and a folder for the answers."""
+    output = outputs[0] if len(outputs) == 1 else None
     if rows is None or name is None or output is None:
         lost = [flag for flag, v in (("--rows", rows), ("--id", name), ("-o", output)) if v is None]
         raise ParameterError(f"--engine needs {lost[0]}: queries in Parquet files, their names, and a new folder.")

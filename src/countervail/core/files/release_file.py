@@ -222,7 +222,13 @@ def read_release(path: str | Path, table: Table) -> Release:
     shown = Schema(tuple(c for c in table.schema if c.role == "quasi" or c.name in frame.columns))
     plain = [c.name for c in shown if c.role != "quasi"]
     others = pd.DataFrame({n: _as_in_table(frame[n], table.frame[n], table.schema[n]) for n in plain})
-    return Release(Regions(tuple(axes), len(frame)), np.arange(len(frame)), others, shown, NoGuarantee("a file"))
+    return Release(
+        Regions(tuple(axes), len(frame)),
+        np.arange(len(frame)),
+        others,
+        shown,
+        NoGuarantee("rows in a file do not say how they were made"),
+    )
 
 
 def parse_cell(text: Any, column: Column, known: dict[str, Any]) -> Any:
