@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.attack._released import plain_sets, value_sets
+from countervail.attack.linkability import _joined
 from countervail.attack.result import effective_counts
 from countervail.attack.shared.crowds import coincidence
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import explained, jittered_explanations, open_explanations, open_release
 from countervail.attack.singling_out import count_people
+from countervail.core.errors import RefusedError
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.testing import small_model, small_table
 
@@ -233,3 +235,37 @@ def test_what_is_no_release_is_refused(attack):
         attack.run(TABLE, TABLE, CONTROL)
     with pytest.raises(ValueError, match="'control' parameter"):
         attack.run(open_release(TABLE), TABLE, CONTROL.frame)
+
+
+def with_two_kinds(n, seed):
+    """People with an age and a place each, and one other column that has two values."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {"age": rng.normal(40, 9, n), "place": rng.normal(0, 1, n), "ill": rng.choice(["no", "yes"], n)}
+    )
+    frame["ok"] = rng.choice(["no", "yes"], n)
+    return cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age", "place"])
+
+
+def test_halves_that_tell_few_people_apart_cannot_be_joined_and_that_is_said():
+    table, control = with_two_kinds(200, 0), with_two_kinds(200, 1)
+    with pytest.raises(RefusedError, match=r"\['ill'\] tell too few people apart.*1%"):
+        cv.attack.Linkability().planted(table, control)
+    release = cv.Mondrian(k=5).fit(table).protect(table)
+    found = cv.audit(release, table, control=control, jobs=1, attacks=["linkability", "membership"])
+    said = next(f for f in found.findings if f.attack == "linkability")
+    assert found.verdict != "void" and said.status == "does not apply" and "tell too few" in said.why
+
+
+@given(seed=st.integers(0, 2**16), n=st.integers(5, 60))
+@settings(max_examples=20)
+def test_the_share_that_open_data_would_join_is_what_two_draws_meet_in(seed, n):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({c: rng.integers(0, m, n) for c, m in (("a", 4), ("b", 3), ("c", 5))})
+    table = cv.Table.from_frame(frame.assign(ok="yes"), target="ok", favourable="yes")
+    plain = []
+    for i in range(n):
+        one = {j for j in range(n) if frame.a[j] == frame.a[i]}
+        other = {j for j in range(n) if (frame.b[j], frame.c[j]) == (frame.b[i], frame.c[i])}
+        plain.append(len(one & other) / (len(one) * len(other)))
+    assert _joined(table, (["a"], ["b", "c"])) == pytest.approx(np.mean(plain), rel=1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,14 @@ from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import open_release
-from countervail.core.arrays import Bools
-from countervail.core.errors import bad_parameter
+from countervail.core.arrays import Bools, Ints, distinct_rows
+from countervail.core.canonical import code_values
+from countervail.core.errors import RefusedError, bad_parameter
 from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.core.table import Table
+
+_TELLING: Final = 0.5  # of people whose halves meet where everything is open
 
 
 class Linkability(SetAttack):
@@ -74,8 +77,16 @@ class Linkability(SetAttack):
         self.sought = sought
 
     def planted(self, table: Table, control: Table) -> Released:
-        """Everybody's record as a table."""
-        return open_release(table)
+        """Everybody's record as a table; refused where even that would join few people's halves."""
+        release = open_release(table)
+        halves = self._halves(release, table)
+        if (share := _joined(table, halves)) < _TELLING:
+            few = min(halves, key=lambda names: _kinds(table, names).max(initial=-1))
+            raise RefusedError(
+                f"Linkability can show nothing here: {few} tell too few people apart. Even where everything is open, "
+                f"{share:.0%} of people's halves would be joined. Say known= and sought= to try other columns."
+            )
+        return release
 
     def figures(self, release: Released, table: Table, control: Table) -> AttackResult:
         """How many people's halves meet in one released thing."""
@@ -120,3 +131,17 @@ class Linkability(SetAttack):
             must = "two lists of released features that share none, neither of them empty"
             raise bad_parameter("Linkability", "known, sought", must, halves)
         return halves
+
+
+def _joined(table: Table, halves: tuple[list[str], list[str]]) -> float:
+    """The expected share of people whose halves meet in their own record, where everybody's is published as it is."""
+    one, other = (_kinds(table, names) for names in halves)
+    both = distinct_rows(np.column_stack([one, other]))[1]
+    alike = [np.bincount(kind)[kind] for kind in (one, other, both)]
+    return float((alike[2] / (alike[0] * alike[1])).mean())
+
+
+def _kinds(table: Table, names: list[str]) -> Ints:
+    """A number for each person, shared by those who are alike in these columns."""
+    codes = [code_values(table.frame[name])[0] for name in names]
+    return distinct_rows(np.column_stack(codes))[1]

@@ -17,7 +17,7 @@ from countervail.attack import AttackResult, OracleAttack
 from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding, SetSizes, detail_of, worst_group
 from countervail.auditing.groups import GroupPart
 from countervail.auditing.subject import Subject
-from countervail.core.errors import CountervailError, bad_parameter
+from countervail.core.errors import CountervailError, RefusedError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Invertible, Progress
 from countervail.core.rng import generator
@@ -28,7 +28,7 @@ _PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which few
 _ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
 _SMALL, _NARROW = 500, 10  # released things and columns up to which patient attacks are tried
-Outcome = Literal["run", "does not apply", "failed"]
+Outcome = Literal["run", "does not apply", "cannot show anything", "failed"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -213,7 +213,9 @@ def carry_out(setting: Setting, step: Step) -> Done:
             what = setting.subject.released
         result = attack.run(what, people, strangers)
     except CountervailError as error:
-        return Done(step, "does not apply", time.perf_counter() - start, why=str(error))
+        told = step.on == "planted" and isinstance(error, RefusedError)  # there is no leak that it could find
+        outcome: Outcome = "cannot show anything" if told else "does not apply"
+        return Done(step, outcome, time.perf_counter() - start, why=str(error))
     except Exception as error:  # noqa: BLE001 - one attack that fails must not end the others; its text may hold rows
         return Done(step, "failed", time.perf_counter() - start, why=f"it raised {type(error).__name__}")
     return Done(step, "run", time.perf_counter() - start, result)
@@ -233,6 +235,8 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | Non
         return None
     seconds = sum(d.seconds for s, d in ended.items() if s.attack == i)
     found = None if planted is None or planted.result is None else Counts.of(planted.result)
+    if planted is not None and planted.outcome == "cannot show anything":
+        return replace(empty, status="does not apply", why=planted.why, seconds=seconds)
     if failed := next((d for d in (planted, real) if d is not None and d.outcome == "failed"), None):
         return replace(empty, status="failed", why=failed.why, planted=found, seconds=seconds)
     if planted is None or real is None or real.result is None:
