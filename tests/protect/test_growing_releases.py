@@ -241,8 +241,8 @@ def test_on_the_command_line(run, tmp_path):
     april.to_csv(tmp_path / "april.csv", index=False)
     write_schema(table(march).schema, tmp_path / "people.toml")
 
-    def release(month, *more):
-        given = (tmp_path / f"{month}.csv", "--schema", tmp_path / "people.toml", "--k", 4, "--keep", "pay")
+    def release(month, *more, k=4):
+        given = (tmp_path / f"{month}.csv", "--schema", tmp_path / "people.toml", "--k", k, "--keep", "pay")
         kept = ("--previous", tmp_path / "people.roster", "-o", tmp_path / "public.csv", "--json")
         return run("anonymize", *given, *kept, *more)
 
@@ -255,12 +255,12 @@ def test_on_the_command_line(run, tmp_path):
     assert ClassRoster.read(tmp_path / "people.roster").version == 2
     assert run("check", tmp_path / "public.csv", "--schema", tmp_path / "people.toml", "--k", 4)[0] == 0
     before = (tmp_path / "people.roster").read_bytes()
-    for words, match in (
-        (("--method", "k-common"), "does not take --previous (that is for microaggregation, mondrian)"),
-        (("--l", 2, "--sensitive", "ill"), "--l must"),
-        (("--k", 9), "at most that of the releases before"),
+    for words, k, match in (
+        (("--method", "k-common"), 4, "does not take --previous (that is for microaggregation, mondrian)"),
+        (("--l", 2, "--sensitive", "ill"), 4, "--l must"),
+        ((), 9, "at most that of the releases before"),
     ):
-        code, _, error = release("april", *words)
+        code, _, error = release("april", *words, k=k)
         assert code == 2 and match in " ".join(error.split())
     code, _, error = run(
         "anonymize",

@@ -26,7 +26,7 @@ def fit_scan(protector: Any, search: Any, scan: Scan, model: Any) -> Schema:
     owner = protector._owner
     if not isinstance(search, GroupSearch) or search.grouping != "clusters":
         must = "'groups', in clusters, for a scan: the others look at rows one by one"
-        raise bad_parameter(owner, "search", must, protector.search, "Use Table.read.")
+        raise bad_parameter(owner, "search", must, protector.search, "Read it into memory.")
     for name in ("previous", "ledger"):
         if getattr(protector, name) is not None:
             raise bad_parameter(owner, name, "left out for a scan: it is kept row by row", f"a {name}")
