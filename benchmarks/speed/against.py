@@ -1,6 +1,6 @@
 """Warm speed of this commit against an older one, in one run: CPU seconds of each case, by turns, and their ratio.
 
-python benchmarks/speed/against.py 3d40dee [--only mondrian nice] [--turns 3]
+python benchmarks/speed/against.py [COMMIT] [--only mondrian nice] [--turns 3]
 
 Each turn of each case is a process of its own that takes the package from one of the two commits, does everything once,
 and then times the least of some repeats. What is slower than 1.1 times the older commit is marked. An older commit that
@@ -121,7 +121,7 @@ def _data() -> str:
 def main() -> None:
     """Compare, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commit", help="the older commit")
+    parser.add_argument("commit", nargs="?", default="HEAD~1", help="the older commit (default: %(default)s)")
     parser.add_argument("--only", nargs="+", default=[""], help="cases whose names begin so")
     parser.add_argument("--turns", type=int, default=2, help="processes of each commit and case (default: %(default)s)")
     parser.add_argument("--case", help=argparse.SUPPRESS)
