@@ -112,7 +112,7 @@ def _classify(kind: type[Any]) -> object:
 
 
 _CASES: dict[str, Callable[[], object]] = {
-    "cfk-exact": partial(_explain, CFK, search="exact", k=5),
+    "cfk-exact": partial(_explain, CFK, search="exact", k=10),
     "cfk-grasp": partial(_explain, CFK, asked=2, search="grasp", k=5),
     "nice-sparsity": partial(_explain, NICE, reward="sparsity"),
     "mondrian-l": partial(_protect, Mondrian, k=5, l=2, sensitive="job"),

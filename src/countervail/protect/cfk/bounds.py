@@ -281,7 +281,8 @@ def localise(
     codes = np.ascontiguousarray(rank.reshape(-1)[near[:, order] + every * values].T.astype(np.int32))
     facts = np.empty((3, q), np.int64)
     facts[INTERVAL], facts[SIZE], facts[CENTRE] = interval[order], near_sizes[order], near_centre[order]
-    local, settled = rank[every, cells[:, order]], np.full(len(cells), -1, np.int64)
+    local = np.ascontiguousarray(rank[every, cells[:, order]])  # one signature, whatever is forbidden
+    settled = np.full(len(cells), -1, np.int64)
     if len(cells):
         differs = local != facts[CENTRE]
         settled[:] = np.where(differs.any(axis=1), q - 1 - differs[:, ::-1].argmax(axis=1), -1)

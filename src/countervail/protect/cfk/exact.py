@@ -111,7 +111,7 @@ class _Batch:
             space.unit,
             np.ascontiguousarray(self.centres[open_], dtype=np.int64),
             limits.k,
-            np.concatenate(cells).astype(np.int64) if cells else np.zeros((0, q), np.int64),
+            np.ascontiguousarray(np.concatenate(cells), np.int64) if cells else np.zeros((0, q), np.int64),
             starts.astype(np.int64),
             limits.node_budget,
         )
