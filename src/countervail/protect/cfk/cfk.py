@@ -86,7 +86,8 @@ class RegionProtector(WithoutRows, ExplanationProtector):
 
     def _fit_scan(self, scan: Scan, model: Any) -> Schema:
         """Fit a search to rows that stay where they are; their schema, with what their values tell of it."""
-        raise bad_parameter(self._owner, "table", "a Table: this is learnt by rows", "a Scan", "Read it into memory.")
+        must = "a Table: this is learnt row by row"
+        raise bad_parameter(self._owner, "table", must, "a Scan", "Read it into memory.")
 
     @abstractmethod
     def _search(self, table: Table, model: Any) -> FittedSearch:

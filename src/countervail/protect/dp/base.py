@@ -85,7 +85,7 @@ class PrivateExplainer(ExplanationProtector):
         check_count(self._owner, "n_counterfactuals", self.n_counterfactuals)
         self._check_parameters()
         if isinstance(table, Scan) and not self.counts_only:
-            must = "a Table: this is learnt by rows"
+            must = "a Table: this is learnt row by row"
             raise bad_parameter(self._owner, "table", must, "a Scan", "Read it into memory.")
         declared = declared_table(table, self._owner, DECLARED)
         given = freeze(self)
