@@ -2,6 +2,7 @@
 
 import dataclasses
 import signal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -227,3 +228,16 @@ def test_a_part_of_the_answers_is_that_part(halves, plain):
     assert len(part) == rows.sum()
     assert [x.sentence for x in part] == [x.sentence for x, kept in zip(answers, rows) if kept]
     assert dataclasses.replace(part).audit is None
+
+
+def test_a_dossier_names_the_page_that_proves_the_promise_and_says_where_there_is_none(halves, kept, rejected):
+    members, others = halves
+    assert kept.promise["proof"] == "docs/decisions/reciprocal-groups.md"
+    assert rejected.promise["proof"] is None
+    exact = cv.CFK(k=10, search="exact").fit(members, small_model).explain(others.take(range(60)))
+    tables = (cv.Mondrian(k=10), "mondrian-guarantee"), (cv.Microaggregation(k=10), "microaggregation")
+    subjects = [(exact, "k-anonymity-register"), *((m.fit(members).protect(members), page) for m, page in tables)]
+    for subject, page in subjects:
+        found = cv.audit(subject, members, control=others, jobs=1, attacks=["linkage"], budget=None)
+        assert found.promise["proof"] == f"docs/decisions/{page}.md"
+        assert (Path(__file__).parents[2] / found.promise["proof"]).is_file()

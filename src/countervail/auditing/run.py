@@ -21,6 +21,7 @@ from countervail.auditing.result import Audit
 from countervail.auditing.subject import Subject, check_controls, read_subject
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
+from countervail.core.guarantee import Guarantee, KAnonymity, NoGuarantee
 from countervail.core.protocols import Progress
 from countervail.core.release import package_version
 from countervail.core.schema import Schema
@@ -28,6 +29,11 @@ from countervail.core.table import Table
 
 _DRAWS = 5_000  # answers on tiny tables that measure a claimed epsilon
 _UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600}
+_PROOFS = {
+    "cfk": "docs/decisions/reciprocal-groups.md",
+    "mondrian": "docs/decisions/mondrian-guarantee.md",
+    "microaggregation": "docs/decisions/microaggregation.md",
+}
 _PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn")
 
 
@@ -205,9 +211,18 @@ def _promise(subject: Subject) -> dict[str, Any]:
     return {
         "text": str(guarantee),
         "adversary": guarantee.adversary,
-        "proof": guarantee.proof,
+        "proof": _proof(guarantee, str(subject.released.provenance.get("protector", ""))),
         "data": guarantee.to_dict(),
     }
+
+
+def _proof(guarantee: Guarantee, protector: str) -> str | None:
+    """The page that proves a promise: its own, or that of who made it. Of makers of others' nothing is known."""
+    if guarantee.proof or isinstance(guarantee, NoGuarantee):
+        return guarantee.proof
+    if protector == "cfk" and isinstance(guarantee, KAnonymity) and guarantee.against == "register":
+        return "docs/decisions/k-anonymity-register.md"
+    return _PROOFS.get(protector)
 
 
 def _provenance(

@@ -150,7 +150,7 @@ def _leaving(audit: Audit) -> Part:
     if "own_values" in leaves:
         points.append(f"Values of the person who asks: {leaves['own_values']}.")
     points.append(f"Promise: {promise['text']}")
-    points.append(f"Proof: docs/decisions/{promise['proof']}" if promise.get("proof") else "There is no proof of it.")
+    points.append(f"Proof: {promise['proof']}" if promise.get("proof") else "There is no proof of it.")
     return Part("What leaves, and what is promised", points=points)
 
 
