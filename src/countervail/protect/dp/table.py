@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -34,6 +34,14 @@ from countervail.protect.dp.public import Public, public_target
 from countervail.protect.dp.randomiser import Randomiser, choose
 
 _NOISY = "The rows are noisy: that several of them agree says nothing about how many people do."
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Told:
+    """An explainer that was fitted to noisy rows, and what is public about them."""
+
+    public: Public
+    inner: Explainer
 
 
 class DPTable(TableProtector):
@@ -136,8 +144,10 @@ class DPTable(TableProtector):
     def _labelled(self, model: Any) -> Table:
         check_is_fitted(self, "table_")
         verify_unchanged(self)
+        return self._label(self._public(model))
+
+    def _label(self, public: Public) -> Table:
         schema = self.schema_
-        public = self._public(model)
         kept = tuple(c for c in schema if c.role != "identifier")
         target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
         return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(kept, schema.favourable))
@@ -149,13 +159,23 @@ class DPTable(TableProtector):
         return snapshot(self)._explained(rows, model, explainer, constraints)
 
     def _explained(self, rows: Rows, model: Any, explainer: Explainer | None, constraints: Any) -> Explanations:
+        return self.tell(rows, self.told(model, explainer), constraints)
+
+    def told(self, model: Any, explainer: Explainer | None) -> Told:
+        """An explainer that has seen the noisy rows alone: the same for all who ask."""
+        check_is_fitted(self, "table_")
+        verify_unchanged(self)
         public = self._public(model)
         reward: Any = "sparsity" if public.decision.has_scores else "none"
         inner = clone(explainer) if explainer is not None else NICE(reward, target="favourable")
-        answers = inner.fit(self._labelled(model), model).explain(public.queries(rows)[1], constraints=constraints)
-        return replace(
-            answers,
-            guarantee=self.answers_guarantee(model),
+        return Told(public, inner.fit(self._label(public), model))
+
+    def tell(self, rows: Rows, told: Told, constraints: Any) -> Explanations:
+        """What such an explainer says about rows."""
+        verify_unchanged(self)
+        answers = told.inner.explain(told.public.queries(rows)[1], constraints=constraints)
+        return answers.with_parts(
+            guarantee=self.answers_guarantee(told.public.decision.model),
             provenance=made_by(self) | {"explainer": dict(answers.provenance)},
             caveats=(*answers.caveats, *self._caveats()),
             audit=self.table_,

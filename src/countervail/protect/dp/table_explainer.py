@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +20,7 @@ from countervail.ledger.ledger import Ledger
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import made_by
-from countervail.protect.dp.table import DPTable
+from countervail.protect.dp.table import DPTable, Told
 
 _ASKED = (*CONSTRAINTS, "n_counterfactuals")
 
@@ -115,19 +114,32 @@ class DPTableExplainer(ExplanationProtector):
 
         `constraints` are those of these people besides: a mapping for all rows, or a list with one for each row.
         """
-        return snapshot(self)._explained(rows, constraints, progress)
+        now = snapshot(self)
+        told = now._told()
+        # Kept for all who ask later; threads that come first may each make it, and make the same.
+        self._kept = now.noisy_, told
+        answers = now.noisy_.tell(rows, told, constraints)
+        if progress is not None:
+            progress(len(answers), len(answers))
+        return answers.with_parts(provenance=made_by(now))
 
-    def _explained(self, rows: Rows, constraints: Any, progress: Progress | None) -> Explanations:
+    def _told(self) -> Told:
+        """The explainer behind all answers of this fit."""
         check_is_fitted(self, "noisy_")
         verify_unchanged(self)
+        fit, told = self.__dict__.get("_kept", (None, None))
+        if fit is self.noisy_ and told is not None:
+            return told
         explainer = self.explainer
         if explainer is None:
             reward: Any = "sparsity" if self.noisy_.has_scores(self.model_) else "none"
             explainer = NICE(reward, target=self.target, **{n: getattr(self, n) for n in _ASKED})
-        answers = self.noisy_.explain(rows, self.model_, explainer, constraints=constraints)
-        if progress is not None:
-            progress(len(answers), len(answers))
-        return replace(answers, provenance=made_by(self))
+        return self.noisy_.told(self.model_, explainer)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_kept", None)  # made again from the noisy table
+        return state
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
