@@ -36,6 +36,13 @@ def test_rows_with_more_combinations_than_a_number_can_hold():
     assert (rows[first] == expected).all() and (which == inverse.ravel()).all() and first.max() < 400
 
 
+def test_rows_may_have_more_columns_than_numpy_counts_dimensions():
+    rows = np.zeros((5, 90))
+    rows[3:, 70] = 1
+    first, which = distinct_rows(rows)
+    assert first.tolist() == [0, 3] and which.tolist() == [0, 0, 0, 1, 1]
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1)])
 def test_few_rows(shape):
     first, which = distinct_rows(np.zeros(shape))

@@ -79,8 +79,9 @@ def number_columns(frame: pd.DataFrame, names: Sequence[str]) -> list[Ints]:
 def distinct_rows(rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
     """Where each distinct row comes first, in the order of their content, and which of them every row is."""
     codes = [pd.factorize(column, sort=True, use_na_sentinel=False)[0].astype(np.int64) for column in rows.T]
+    codes = [c for c in codes if c.any()]  # what is equal in all rows tells none apart
     sizes = [int(c.max(initial=0)) + 1 for c in codes]
-    if math.prod(sizes) < 2**62:
+    if math.prod(sizes) < 2**62:  # and so they are at most 61 columns: numpy takes 64
         key = np.ravel_multi_index(tuple(codes), tuple(sizes)) if codes else np.zeros(len(rows), np.int64)
         _, first, which = np.unique(key, return_index=True, return_inverse=True)
         return first.astype(np.int64), which.ravel().astype(np.int64)
