@@ -10,6 +10,7 @@ import pytest
 
 import countervail as cv
 from countervail.attack.shared.planted import explained, open_release
+from countervail.core.errors import SchemaError
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "foreign"
 QUICK = ["singling-out"]
@@ -70,6 +71,51 @@ def test_an_answer_that_is_blurred_or_holds_own_values_is_no_whole_record(halves
     own[:, 0] = True
     assert attack.run(replace(mixed, own=own), members, others).members.value == 0
     assert attack.run(mixed, members, others).members.value > 0.5
+
+
+def mixtures(members, others, taken):
+    """Answers that take some columns of one member each and leave the others to the asker, without saying which."""
+    cells = others.features.iloc[: len(members)].reset_index(drop=True)
+    rows = members.features.iloc[: len(cells)].reset_index(drop=True)
+    return explained(others.features.iloc[: len(cells)], cells.assign(**{n: rows[n] for n in taken}), members)
+
+
+def test_values_taken_from_one_person_are_found_though_the_answer_is_nobodys_record():
+    table = cv.load("german_credit")
+    members, others = table.split(test_size=0.5, random_state=0)
+    mixed = mixtures(members, others, ["credit_amount", "duration", "purpose", "savings_status"])
+    found = {kind: cv.attack.SinglingOut(kind).run(mixed, members, others) for kind in ("whole", "changed")}
+    assert found["whole"].members.value == 0
+    assert found["changed"].excess.low > 0.5
+
+
+def test_a_stranger_whose_values_are_taken_is_not_found_among_the_members():
+    table = cv.load("german_credit")
+    members, rest = table.split(test_size=0.6, random_state=0)
+    others, strangers = rest.split(test_size=0.5, random_state=0)
+    mixed = mixtures(strangers, others, ["credit_amount", "duration", "purpose", "savings_status"])
+    assert cv.attack.SinglingOut("changed").run(mixed, members, others).excess.low < 0.02
+
+
+def test_an_answer_that_blurs_what_it_changes_is_a_try_that_failed_and_its_private_values_are_told_beside():
+    table = cv.load("german_credit")
+    members, others = table.split(test_size=0.5, random_state=0)
+    mixed = mixtures(members, others, ["credit_amount", "duration", "purpose", "savings_status"])
+    blurred = mixed.counterfactuals.assign(age=[pd.Interval(18, 80, closed="both")] * len(mixed.counterfactuals))
+    found = cv.attack.SinglingOut("changed").run(replace(mixed, counterfactuals=blurred), members, others)
+    assert found.members.value == 0
+    assert found.detail["fits one with what is beside blurred values"].value > 0.5
+
+
+def test_rows_of_a_table_change_nothing_and_answers_that_change_nothing_fit_everybody(halves):
+    members, others = halves
+    attack = cv.attack.SinglingOut("changed")
+    with pytest.raises(SchemaError, match="change nothing"):
+        attack.run(open_release(members), members, others)
+    assert attack.run(explained(members.features, members.features, members), members, others).members.value == 0
+    assert attack.run(attack.planted(members, others), members, others).excess.low > 0.5
+    nothing = replace(mixtures(members, others, []), status=pd.Series(["none"] * min(len(members), len(others))))
+    assert attack.run(nothing, members, others).members.n == 0
 
 
 def test_columns_shuffled_each_by_itself_hold_nobodys_record_but_single_values():

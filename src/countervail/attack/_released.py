@@ -70,6 +70,21 @@ def value_sets(release: Released) -> Regions:
     return Regions((*rows.axes, *plain), len(rows))
 
 
+def changed_sets(release: Explanations) -> Regions:
+    """One region per answer, over what it changes: cells that are the asker's own, or equal to hers, are free."""
+    sets = value_sets(release)
+    asked, shown = (f.loc[release.found].reset_index(drop=True) for f in (release.factuals, release.counterfactuals))
+    same = [_alike(asked[a.name], shown[a.name]) for a in sets.axes]
+    own = unmoved_cells(release, sets.names)
+    return replace(sets, free=np.column_stack(same) | own) if same else sets
+
+
+def _alike(asked: pd.Series, shown: pd.Series) -> Bools:
+    """Where two columns have the same value, or both none."""
+    a, b = asked.astype(object), shown.astype(object)
+    return np.asarray((a == b).to_numpy(dtype=bool) | (a.isna() & b.isna()).to_numpy(dtype=bool))
+
+
 def plain_axis(values: pd.Series, name: str, schema: Schema) -> Axis:
     """A column that is shown plainly, as sets of one value."""
     if schema[name].numeric and not values.isna().any():

@@ -9,22 +9,25 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, plain_axis, value_sets
+from countervail.attack._released import Released, changed_sets, plain_axis, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import coincidence, crowd
+from countervail.attack.shared.planted import answers_to_strangers, open_explanations
 from countervail.core.arrays import Bools, Ints, distinct_rows, number_columns, number_rows
-from countervail.core.errors import bad_parameter
+from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.explanation import Explanations
 from countervail.core.region import Axis, Range, Regions, distinct_cells
 from countervail.core.rng import generator
-from countervail.core.stats import clopper_pearson
+from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
 from countervail.engine import Scan
 from countervail.engine.columns import distinct_people
 
 Columns = Literal["quasi", "features"]
-Conditions = Literal["multivariate", "univariate", "whole"]
-_CONDITIONS = ("multivariate", "univariate", "whole")
+Conditions = Literal["multivariate", "univariate", "whole", "changed"]
+_CONDITIONS = ("multivariate", "univariate", "whole", "changed")
+_LABELS = {"whole": "whole records", "changed": "changed values"}
 
 
 class SinglingOut(SetAttack):
@@ -32,12 +35,13 @@ class SinglingOut(SetAttack):
 
     Parameters
     ----------
-    conditions : {"multivariate", "univariate", "whole"}
-        All that a released thing says, together; one value that was released once, or lies at an end of a column; or
-        all of a whole record, where a thing shows every feature plainly and none of them is the asker's own.
+    conditions : {"multivariate", "univariate", "whole", "changed"}
+        All that a released thing says, together; one value that was released once, or lies at an end of a column; all
+        of a whole record, where a thing shows every feature plainly and none of them is the asker's own; or all that
+        an answer changes in its asker's row, where it shows all of that plainly.
     columns : {"quasi", "features"}
         Conditions on what others may know (all features where no quasi-identifier is declared), or on every feature.
-        A whole record is always all features.
+        A whole record, and what an answer changes, are always all features.
     n_targets : int, optional
         How many conditions are tried.
     random_state : int
@@ -52,8 +56,11 @@ class SinglingOut(SetAttack):
     column by column from what strangers have.
     Conditions on `features` can single people out of k-anonymous tables whose other columns are published as they are.
     A whole record needs no outside knowledge to be somebody's: whatever is blurred, left out or the asker's own is no
-    whole record, and a try that failed. Risks by the number of people (`set_sizes`) are about what others may know, and
-    are not counted there.
+    whole record, and a try that failed. What an answer changes is known to whoever asked: an answer that takes some
+    values of one person and leaves the others is no whole record, and may still fit that person alone. Answers that
+    blur one of the values they change are tries that failed; `detail` says how many of all answers fit one person if
+    the values beside the blurred ones are taken too, which k-anonymity does not promise to prevent. Risks by the number
+    of people (`set_sizes`) are about what others may know, and are counted neither for whole records nor for changes.
 
     References
     ----------
@@ -76,6 +83,7 @@ class SinglingOut(SetAttack):
         {},
         {"conditions": "univariate"},
         {"conditions": "whole"},
+        {"conditions": "changed"},
     )
 
     def __init__(
@@ -93,18 +101,21 @@ class SinglingOut(SetAttack):
     @property
     def label(self) -> str:
         """The attack's name in results."""
-        return f"{self.name} ({'whole records' if self.conditions == 'whole' else self.conditions})"
+        return f"{self.name} ({_LABELS.get(self.conditions, self.conditions)})"
 
     @classmethod
     def examples(cls) -> list[Self]:
         """Instances the contract tests run on."""
-        return [cls(), cls("univariate"), cls("whole")]
+        return [cls(), cls("univariate"), cls("whole"), cls("changed")]
 
     def figures(self, release: Released, table: Table, control: Table) -> AttackResult:
         """How many conditions one person meets: of the data, of strangers, and of the data by blind conditions."""
         if self.conditions not in _CONDITIONS:
             raise bad_parameter("SinglingOut", "conditions", f"one of {', '.join(_CONDITIONS)}", self.conditions)
-        names = self._names(release, table, "features" if self.conditions == "whole" else self.columns)
+        if self.conditions == "changed" and not isinstance(release, Explanations):
+            raise SchemaError("Rows of a table change nothing: what is changed is looked at in explanations only.")
+        wholly = self.conditions in _LABELS
+        names = self._names(release, table, "features" if wholly else self.columns)
         asked = self.predicates(release, names)
         strangers = crowd(control, len(table), self.random_state)
         silent = self._silent(release, names, len(asked))
@@ -115,20 +126,37 @@ class SinglingOut(SetAttack):
             clopper_pearson(int((inside == 1).sum()), len(inside)),
             coincidence(outside, len(table), len(strangers)),
             clopper_pearson(int((blind == 1).sum()), len(blind)),
-            inside[:0] if self.conditions == "whole" else inside,
-            {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside))},
+            inside[:0] if wholly else inside,
+            {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside)), **self._blurred(release, table)},
         )
+
+    def _blurred(self, release: Released, table: Table) -> dict[str, Estimate]:
+        """How many answers fit one person by all that they change, where some of that is blurred."""
+        if self.conditions != "changed" or not isinstance(release, Explanations):
+            return {}
+        sets = over_columns(changed_sets(release), self._names(release, table, "features"))
+        some: Regions = sets[self._some(np.arange(len(sets)))]
+        fitting = count_people(some, table.frame)
+        return {"fits one with what is beside blurred values": clopper_pearson(int((fitting == 1).sum()), len(fitting))}
+
+    def planted(self, table: Table, control: Table) -> Released:
+        """Everybody's record as if it were an explanation; where changes are looked at, of a stranger who asked."""
+        return answers_to_strangers(table, control) if self.conditions == "changed" else open_explanations(table)
+
+    def _sets(self, release: Released, names: Sequence[str]) -> Regions:
+        changes = self.conditions == "changed" and isinstance(release, Explanations)
+        return over_columns(changed_sets(release) if changes else value_sets(release), names)  # type: ignore[arg-type]
 
     def predicates(self, release: Released, names: Sequence[str]) -> Regions:
         """The conditions, each of them once; columns that a condition does not speak of are free."""
-        sets = over_columns(value_sets(release), names)
+        sets = self._sets(release, names)
         if not len(sets) or not sets.axes:
             return Regions((), 0)
         free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
         cells = np.column_stack([distinct_cells(a)[1] for a in sets.axes])
         cells[free] = -1
         if self.conditions != "univariate":
-            said: Bools = _whole(sets, free, names) if self.conditions == "whole" else np.any(cells >= 0, axis=1)
+            said = self._said(sets, free, names)
             first = np.sort(distinct_rows(cells)[0])
             picked = self._some(first[said[first]])
             chosen: Regions = sets[picked]
@@ -139,10 +167,17 @@ class SinglingOut(SetAttack):
         """How many things say nothing of these columns, or are no whole record; no more than are tried in all."""
         if self.conditions == "univariate":
             return 0
-        sets = over_columns(value_sets(release), names)
+        sets = self._sets(release, names)
         free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
-        silent = int((~_whole(sets, free, names) if self.conditions == "whole" else free.all(axis=1)).sum())
+        silent = int((~self._said(sets, free, names)).sum())
         return silent if self.n_targets is None else min(silent, max(self.n_targets - asked, 0))
+
+    def _said(self, sets: Regions, free: Bools, names: Sequence[str]) -> Bools:
+        """Which things make a condition."""
+        if self.conditions == "whole":
+            return _whole(sets, free, names)
+        some: Bools = ~free.all(axis=1)
+        return some & _plainly(sets, free) if self.conditions == "changed" else some
 
     def _univariate(self, sets: Regions, cells: Ints) -> Regions:
         at: list[tuple[int, int, int]] = []  # thing, column, and which end is open
@@ -229,6 +264,12 @@ def _whole(sets: Regions, free: Bools, names: Sequence[str]) -> Bools:
         return np.zeros(len(sets), dtype=bool)
     plain = np.column_stack([_plain_cells(a) for a in sets.axes]) & ~free
     return np.asarray(plain.all(axis=1))
+
+
+def _plainly(sets: Regions, free: Bools) -> Bools:
+    """Which things show one value in each column that they speak of."""
+    plain = [_plain_cells(a) | free[:, j] for j, a in enumerate(sets.axes)]
+    return np.asarray(np.logical_and.reduce(plain)) if plain else np.ones(len(sets), dtype=bool)
 
 
 def over_columns(sets: Regions, names: Sequence[str]) -> Regions:
