@@ -21,11 +21,13 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "benchmarks" / "speed"), st
 from _record import parse, write  # noqa: E402
 from dp_controls import CONTROLS  # noqa: E402
 from dp_mechanisms import histograms, ours, pairs  # noqa: E402
+from noise_meter import SPENT, UnpaidTotal  # noqa: E402
 from one_run_mechanisms import DELTA, EPSILON, ONE_RUN, ONE_RUN_BROKEN  # noqa: E402
 from synthetic_mechanisms import BROKEN, OURS, QUICK, SLOW  # noqa: E402
 
 from _private import provenance  # noqa: E402
 from countervail.core.guarantee.composition import zcdp_epsilon, zcdp_rho  # noqa: E402
+from countervail.protect.dp.synthetic.accounting import NoiseBudget  # noqa: E402
 from countervail.testing import audit_epsilon, audit_one_run, audit_rho  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "dp_audit.json"
@@ -87,6 +89,17 @@ def one_run(times: int = 5) -> dict[str, Any]:
     return found
 
 
+def spending() -> dict[str, Any]:
+    """The rho of all noise that is really drawn, beside the promise: ours, and with a total that nobody pays for."""
+    found: dict[str, Any] = {}
+    for kind, budget in (("ours", NoiseBudget), ("controls", UnpaidTotal)):
+        for name, spend in SPENT.items():
+            spent, promised = spend(budget)
+            found.setdefault(kind, {})[name] = {"claim": promised, "spent": spent, "refuted": spent > promised}
+            print(f"{name:<46} claim rho {promised:.4f} spent {spent:.4f}", flush=True)
+    return found
+
+
 def main() -> None:
     """Audit, print, write; fail when a promise is broken or a control goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,9 +124,12 @@ def main() -> None:
     once = one_run()
     broken += [name for name, e in once["ours"].items() if e["refuted"]]
     missed += [name for name, e in once["controls"].items() if not e["refuted"]]
+    spent = spending()
+    broken += [f"spending: {name}" for name, e in spent["ours"].items() if e["refuted"]]
+    missed += [f"an unpaid total: {name}" for name, e in spent["controls"].items() if not e["refuted"]]
     about |= {"training": given.training, "draws": given.draws, "alpha": 1e-6, "broken": broken, "missed": missed}
     print(f"Broken promises: {broken or 'none'}. Controls missed: {missed or 'none'}.")
-    write(given, {**about, "ours": found, "controls": caught, "synthetic": by_rho, "one_run": once})
+    write(given, {**about, "ours": found, "controls": caught, "synthetic": by_rho, "one_run": once, "spending": spent})
     if broken or missed:
         raise SystemExit(1)
 

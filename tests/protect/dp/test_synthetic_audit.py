@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from noise_meter import SPENT, UnpaidTotal
 from one_run_mechanisms import DELTA, EPSILON, ONE_RUN, ONE_RUN_BROKEN
 from scipy.stats import binom
 from synthetic_mechanisms import BROKEN, OURS, QUICK, SLOW
@@ -14,6 +15,7 @@ from countervail.core.guarantee.evidence import rho_bound
 from countervail.core.guarantee.one_run import one_run_bound, one_run_chance
 from countervail.core.rng import generator
 from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.synthetic.accounting import NoiseBudget
 from countervail.testing import audit_one_run, audit_rho
 
 
@@ -35,6 +37,19 @@ def test_ours_keep_their_rho(name):
 def test_broken_steps_are_caught(name):
     *what, claim = BROKEN[name]
     assert audited(name, *what).refutes(claim)
+
+
+@pytest.mark.parametrize("name", list(SPENT))
+def test_the_noise_that_is_really_drawn_costs_what_was_promised(name):
+    spent, promised = SPENT[name](NoiseBudget)
+    assert 0.9 * promised < spent <= promised
+
+
+@pytest.mark.parametrize("name", list(SPENT))
+def test_a_total_that_nobody_pays_for_is_caught(name):
+    # One hundredth of the budget: too little for any audit of outcomes, and the sum of what was paid looks right.
+    spent, promised = SPENT[name](UnpaidTotal)
+    assert spent > promised * 1.005
 
 
 def test_a_grid_must_be_declared():
