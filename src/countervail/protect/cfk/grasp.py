@@ -70,30 +70,10 @@ class GraspSearch(RegionSearch):
         assert best is not None
         return best
 
-    def _judge(self, start: Construction, box: Boxes, near: Judged | None = None) -> Judged:
-        """A region; one step away from a region that was judged, the model is asked about new combinations only."""
-        if start.space.sizes_of(box)[0] > self.cell_budget:
-            cells = start.space.draw(box, 0, SAMPLES, start.rng)
-            return Judged(box, start.pureness(self, cells), start.ncp(box))
-        if near is None or near.accepted is None:
-            accepted = start.accepts(self, start.space.cells(box, 0))
-        else:
-            accepted = self._accepted(start, box, near.box, near.accepted)
-        return Judged(box, float(accepted.mean()), start.ncp(box), accepted)
-
-    def _accepted(self, start: Construction, box: Boxes, held: Boxes, known: Bools) -> Bools:
-        """Which combinations keep the decision, from those of a region that differs in one quasi-identifier."""
-        j = int(np.flatnonzero((box.member[0] != held.member[0]).any(axis=1))[0])
-        now, before = np.flatnonzero(box.member[0, j]), np.flatnonzero(held.member[0, j])
-        new = np.setdiff1d(now, before)
-        after = int(held.member[0, j + 1 :].sum(axis=1).prod())  # combinations of the columns behind
-        parts, values = [known.reshape(-1, len(before), after)], np.concatenate([before, new])
-        if len(new):
-            cells = start.space.cells(_changed(start.space, box, j, new), 0)
-            parts.append(start.accepts(self, cells).reshape(-1, len(new), after))
-        order = np.argsort(values)
-        places: Ints = order[np.searchsorted(values, now, sorter=order)]
-        return np.concatenate(parts, axis=1)[:, places].ravel()
+    def _judge(self, start: Construction, box: Boxes) -> Judged:
+        few = start.space.sizes_of(box)[0] <= self.cell_budget
+        cells = start.space.cells(box, 0) if few else start.space.draw(box, 0, SAMPLES, start.rng)
+        return Judged(box, start.pureness(self, cells), start.ncp(box))
 
     def _climb(self, start: Construction, current: Judged) -> Judged:
         """Per quasi-identifier one value more where it is single, one fewer where it is general; first better wins."""
@@ -103,7 +83,7 @@ class GraspSearch(RegionSearch):
             for box in _moves(start, current.box):
                 if start.count(box) < self.settings_.k:
                     continue
-                other = self._judge(start, box, current)
+                other = self._judge(start, box)
                 if other.beats(current):
                     current, improved = other, True
                     break
@@ -112,12 +92,11 @@ class GraspSearch(RegionSearch):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Judged:
-    """A region with its pureness and its loss, and which of its combinations keep the decision if all were asked."""
+    """A region with its pureness and its loss."""
 
     box: Boxes
     pureness: float
     ncp: float
-    accepted: Bools | None = None  # in the order of `Space.cells`
 
     def beats(self, other: Judged | None) -> bool:
         """Higher pureness first, lower NCP on ties: what the authors' experiments do."""
@@ -159,13 +138,10 @@ class Construction:
         )
         return Boxes(low[None], high[None], member[None])
 
-    def accepts(self, search: RegionSearch, cells: Codes) -> Bools:
-        """Which combinations keep the decision."""
-        return search.accepts(self.space.place(cells, np.repeat(self.row[None], len(cells), axis=0)))
-
     def pureness(self, search: RegionSearch, cells: Codes) -> float:
         """The share of combinations that keep the decision."""
-        return float(self.accepts(search, cells).mean())
+        rows = self.space.place(cells, np.repeat(self.row[None], len(cells), axis=0))
+        return float(search.accepts(rows).mean())
 
     def ncp(self, box: Boxes) -> float:
         """The loss of a region."""
