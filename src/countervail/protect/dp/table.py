@@ -37,7 +37,7 @@ _NOISY = "The rows are noisy: that several of them agree says nothing about how 
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Told:
+class NoisyAnswering:
     """An explainer that was fitted to noisy rows, and what is public about them."""
 
     public: Public
@@ -161,16 +161,16 @@ class DPTable(TableProtector):
     def _explained(self, rows: Rows, model: Any, explainer: Explainer | None, constraints: Any) -> Explanations:
         return self.tell(rows, self.told(model, explainer), constraints)
 
-    def told(self, model: Any, explainer: Explainer | None) -> Told:
+    def told(self, model: Any, explainer: Explainer | None) -> NoisyAnswering:
         """An explainer that has seen the noisy rows alone: the same for all who ask."""
         check_is_fitted(self, "table_")
         verify_unchanged(self)
         public = self._public(model)
         reward: Any = "sparsity" if public.decision.has_scores else "none"
         inner = clone(explainer) if explainer is not None else NICE(reward, target="favourable")
-        return Told(public, inner.fit(self._label(public), model))
+        return NoisyAnswering(public, inner.fit(self._label(public), model))
 
-    def tell(self, rows: Rows, told: Told, constraints: Any) -> Explanations:
+    def tell(self, rows: Rows, told: NoisyAnswering, constraints: Any) -> Explanations:
         """What such an explainer says about rows."""
         verify_unchanged(self)
         answers = told.inner.explain(told.public.queries(rows)[1], constraints=constraints)

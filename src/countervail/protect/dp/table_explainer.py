@@ -20,7 +20,7 @@ from countervail.ledger.ledger import Ledger
 from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import made_by
-from countervail.protect.dp.table import DPTable, Told
+from countervail.protect.dp.table import DPTable, NoisyAnswering
 
 _ASKED = (*CONSTRAINTS, "n_counterfactuals")
 
@@ -123,13 +123,13 @@ class DPTableExplainer(ExplanationProtector):
             progress(len(answers), len(answers))
         return answers.with_parts(provenance=made_by(now))
 
-    def _told(self) -> Told:
+    def _told(self) -> NoisyAnswering:
         """The explainer behind all answers of this fit."""
         check_is_fitted(self, "noisy_")
         verify_unchanged(self)
-        fit, told = self.__dict__.get("_kept", (None, None))
-        if fit is self.noisy_ and told is not None:
-            return told
+        kept: tuple[DPTable, NoisyAnswering] | None = self.__dict__.get("_kept")
+        if kept is not None and kept[0] is self.noisy_:
+            return kept[1]
         explainer = self.explainer
         if explainer is None:
             reward: Any = "sparsity" if self.noisy_.has_scores(self.model_) else "none"
