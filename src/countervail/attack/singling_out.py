@@ -176,7 +176,7 @@ class SinglingOut(SetAttack):
         """Which things make a condition."""
         if self.conditions == "whole":
             return _whole(sets, free, names)
-        some: Bools = ~free.all(axis=1)
+        some: Bools = np.asarray(~free.all(axis=1), dtype=bool)
         return some & _plainly(sets, free) if self.conditions == "changed" else some
 
     def _univariate(self, sets: Regions, cells: Ints) -> Regions:
