@@ -23,7 +23,8 @@ Released = Explanations | Release
 def quasi_classes(release: Released) -> tuple[Regions, Ints]:
     """The different regions of quasi-identifiers, as far as they are known to be, and each released thing's place."""
     if isinstance(release, Explanations):
-        return release.regions, np.arange(len(release.regions), dtype=np.int64)
+        regions = release.regions  # made anew each time it is asked for
+        return regions, np.arange(len(regions), dtype=np.int64)
     held = release.holding()
     if not held.axes:
         return Regions((), 1), np.zeros(len(release), dtype=np.int64)
@@ -34,9 +35,14 @@ def quasi_classes(release: Released) -> tuple[Regions, Ints]:
 def people_behind(release: Released, register: pd.DataFrame | Scan) -> Ints:
     """How many people of a register each released thing may speak of, by its quasi-identifiers."""
     classes, at = quasi_classes(release)
+    return people_of(classes, register)[at]
+
+
+def people_of(classes: Regions, register: pd.DataFrame | Scan) -> Ints:
+    """How many people of a register each region may speak of, by their quasi-identifiers."""
     if isinstance(register, Scan):
-        return classes.count(*distinct_people(register, register.schema.names("quasi")))[at]
-    return classes.count(register)[at]
+        return classes.count(*distinct_people(register, register.schema.names("quasi")))
+    return classes.count(register)
 
 
 def shown_cells(release: Released, names: Sequence[str] | None = None) -> pd.DataFrame:

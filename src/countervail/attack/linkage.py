@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, people_behind, quasi_classes, shown_cells, unmoved_cells
+from countervail.attack._released import Released, people_behind, people_of, quasi_classes, shown_cells, unmoved_cells
 from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
 from countervail.attack.result import UNSAID
 from countervail.core.arrays import Ints
@@ -89,10 +89,10 @@ class Linkage(ReleaseAttack):
         shown = cells.reindex(columns=private).astype(object)
         for name in (n for n in private if n in cells.columns):
             shown.loc[unmoved_cells(release, [name])[:, 0], name] = UNSAID
-        alone = np.flatnonzero(self.sizes(release, known.register) == 1)
+        classes, at = quasi_classes(release)
+        alone = np.flatnonzero(people_of(classes, known.register)[at] == 1)
         guesses = pd.DataFrame(None, index=range(len(known.targets)), columns=private, dtype=object)
         if len(alone):
-            classes, at = quasi_classes(release)
             matches = classes[at[alone]].covers(known.targets)
             hit = np.flatnonzero(matches.any(axis=0))
             first = alone[matches[:, hit].argmax(axis=0)]
