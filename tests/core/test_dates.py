@@ -144,3 +144,57 @@ def test_answers_say_dates(table):
     text = found.to_text()
     assert "2020-01-" in text
     assert "182" not in text
+
+
+BORN = ["1951-05-20", "1953-01-01", "1984-05-31", "1984-06-02"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.to_datetime(pd.Series(BORN)),
+        pd.to_datetime(pd.Series(BORN)).dt.tz_localize("Europe/Brussels"),
+        pd.Series([date.fromisoformat(d) for d in BORN]),
+        pd.to_datetime(pd.Series(BORN)).astype("date32[pyarrow]"),
+    ],
+    ids=["datetime64", "zone", "object", "arrow"],
+)
+def test_quasi_identifiers_that_hold_dates_are_published_as_ranges_of_dates(values):
+    frame = pd.DataFrame({"born": values, "joined": pd.to_datetime(pd.Series(BORN)), "ill": list("abab")})
+    table = cv.Table.from_frame(frame, quasi_identifiers=["born"], sensitive=["ill"])
+    assert table.schema["born"].type == "date"
+    release = cv.Mondrian(k=2).fit(table).protect(table)
+    shown = release.to_frame()
+    assert set(shown["born"]) == {
+        pd.Interval(pd.Timestamp(low), pd.Timestamp(high), closed="both") for low, high in (BORN[:2], BORN[2:])
+    }
+    assert set(release.to_text_frame()["born"]) == {"1951-05-20 to 1953-01-01", "1984-05-31 to 1984-06-02"}
+    assert set(shown["joined"]) == set(frame["joined"])  # what is not generalised keeps its type
+    assert release.guarantee.refute(release, table) is None
+    assert cv.attack.Linkage().run(release, table, control=table).members.value == 0
+
+
+def test_a_declared_schema_is_taken_at_its_word_about_dates():
+    frame = pd.DataFrame({"born": pd.to_datetime(pd.Series(BORN)), "ill": list("abab")})
+    schema = Schema((Column("born", "categorical", "quasi"), Column("ill", role="sensitive")))
+    assert cv.Table.from_frame(frame, schema=schema).schema["born"].type == "categorical"
+
+
+def test_answers_show_dates_and_missing_ones_stay_missing():
+    frame = pd.DataFrame({"born": pd.to_datetime(pd.Series([*BORN * 2])), "x": [0.0, 1.0] * 4, "ok": ["no", "yes"] * 4})
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["born"])
+    answers = cv.NICE(target="favourable").fit(table, lambda X: ["yes" if x > 0.5 else "no" for x in X["x"]])
+    told = answers.explain(frame[["born", "x"]].iloc[:2]).to_frame()
+    assert told["born"].dtype.kind == "M"
+    assert told["born"].isna().tolist() == [False, True]  # the second is favourable already
+    assert told["born"][0] in set(frame["born"])
+
+
+def test_a_schema_prints_a_line_for_each_column_and_only_what_was_said():
+    schema = Schema((Column("age", "numeric", "quasi", domain=(0, 99)), Column("ok", role="target")), ("yes",))
+    assert repr(schema).splitlines() == [
+        "Schema(",
+        "  Column('age', 'numeric', 'quasi', domain=(0, 99)),",
+        "  Column('ok', 'categorical', 'target'),",
+        "  favourable=('yes',))",
+    ]

@@ -52,7 +52,7 @@ def shown_cells(release: Released, names: Sequence[str] | None = None) -> pd.Dat
     elif names is not None and not set(names) & set(release.regions.names):
         cells = release.others  # generalised cells are rendered one by one: only where they are asked for
     else:
-        cells = release.to_frame()
+        cells = release.cells()
     return cells if names is None else cells[[n for n in names if n in cells.columns]]
 
 

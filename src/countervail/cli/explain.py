@@ -61,6 +61,7 @@ from countervail.core.guarantee import DifferentialPrivacy, Guarantee, NoGuarant
 from countervail.core.table import Table
 from countervail.core.words.catalogue import LANGUAGES, catalogue
 from countervail.core.words.caveats import say_caveat
+from countervail.core.words.dates import day_cell
 from countervail.ledger import Ledger
 
 ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".txt", ".html")
@@ -463,6 +464,7 @@ def _writer(answers: Explanations, path: Path, language: str) -> Callable[[Path]
 def _table(answers: Explanations) -> pd.DataFrame:
     """The answers as a table of plain cells and texts."""
     frame = answers.to_frame()
+    days = answers.schema.dates(answers.counterfactuals.columns)
     wide = [n for n in frame.columns if frame[n].dtype == object or isinstance(frame[n].dtype, pd.IntervalDtype)]
-    texts = {n: frame[n].map(cell_text).where(answers.found | frame[n].notna()) for n in wide}
-    return frame.assign(**texts)
+    texts = {n: frame[n].map(cell_text) for n in wide} | {n: answers.counterfactuals[n].map(day_cell) for n in days}
+    return frame.assign(**{n: cells.where(answers.found | frame[n].notna()) for n, cells in texts.items()})

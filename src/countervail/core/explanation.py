@@ -25,7 +25,7 @@ from countervail.core.schema import Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
 from countervail.core.words.catalogue import catalogue
-from countervail.core.words.dates import shown_cell
+from countervail.core.words.dates import dated_frame, shown_cell
 from countervail.core.words.letters import write_letters
 from countervail.core.words.notes import say_note
 from countervail.core.words.people import change_table, people
@@ -238,7 +238,8 @@ class Explanations:
         lead = {**who, "query": self.query, "status": self.status, "decision": self.after}
         taken = set(self.counterfactuals.columns)
         lead = {n + "_" * (n in taken): v for n, v in lead.items()}
-        return pd.concat([pd.DataFrame(lead), self.counterfactuals], axis=1)
+        cells = dated_frame(self.counterfactuals, self.schema.dates(self.counterfactuals.columns))
+        return pd.concat([pd.DataFrame(lead), cells], axis=1)
 
     def to_text(self, language: str = "en") -> str:
         """All explanations in sentences, one below the other; of several answers to one person, each once."""

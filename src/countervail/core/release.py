@@ -25,7 +25,7 @@ from countervail.core.region import Axis, Range, Regions, distinct_cells
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_value
 from countervail.core.table import Table
-from countervail.core.words.dates import day_cell, iso_column
+from countervail.core.words.dates import dated_frame, day_cell, iso_column
 
 _SHOWN = 10
 
@@ -63,6 +63,11 @@ class Release:
 
     def to_frame(self) -> pd.DataFrame:
         """The released rows: plain values, closed intervals and frozensets for the quasi-identifiers."""
+        cells = self.cells()
+        return dated_frame(cells, self.schema.dates(cells.columns))
+
+    def cells(self) -> pd.DataFrame:
+        """The released rows as a table holds them, where dates are days: :meth:`to_frame` shows these as dates."""
         shown = {axis.name: _column(axis, self.groups) for axis in self.regions.axes}
         return self._frame(shown)
 
@@ -70,7 +75,7 @@ class Release:
         """The released rows with generalised cells as people read them: `24-27`, `{Antwerp, Brussels}`, `coast`."""
         shown = {axis.name: _column(axis, self.groups, self.words.get(axis.name, {})) for axis in self.regions.axes}
         frame = self._frame(shown)
-        days = [c.name for c in self.schema if c.type == "date" and c.name in frame]
+        days = self.schema.dates(frame.columns)
         dated = {a.name: _dates(a, self.groups) for a in self.regions.axes if a.name in days}
         return frame.assign(**{n: dated[n] if n in dated else iso_column(frame[n]) for n in days})
 

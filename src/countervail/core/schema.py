@@ -8,7 +8,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import pairwise
 from typing import Any, Literal, Self, get_args
 
@@ -20,6 +20,7 @@ from countervail.core.words.dates import ORDERS, Order, day_number, iso
 from countervail.core.words.phrases import Phrases
 
 Type = Literal["numeric", "date", "ordinal", "categorical"]
+_DATES = ("date", "datetime", "datetime64")  # what pandas calls such columns
 Role = Literal["identifier", "quasi", "sensitive", "attribute", "target"]
 Actionable = Literal["no", "up", "down", "any"]
 TYPES: tuple[Type, ...] = get_args(Type)
@@ -78,6 +79,11 @@ class Column:
     forbidden: tuple[tuple[Any, Any], ...] = ()
     cuts: tuple[Any, ...] | None = None
     order: Order = ""
+
+    def __repr__(self) -> str:
+        said = [f for f in fields(self)[3:] if f.repr and f.name != "phrases" and getattr(self, f.name) != f.default]
+        more = "".join(f", {f.name}={getattr(self, f.name)!r}" for f in said)
+        return f"Column({self.name!r}, {self.type!r}, {self.role!r}{more})"
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -220,6 +226,10 @@ class Schema:
         if len(self.names("target")) > 1:
             raise SchemaError(f"At most one column can be the target. Got {self.names('target')}.")
 
+    def __repr__(self) -> str:
+        lines = "".join(f"\n  {c!r}," for c in self.columns)
+        return f"Schema({lines}\n  favourable={self.favourable!r})"
+
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
 
@@ -237,6 +247,10 @@ class Schema:
     def names(self, *roles: Role) -> list[str]:
         """Names of the columns with one of these roles; all of them when none is given."""
         return [c.name for c in self.columns if not roles or c.role in roles]
+
+    def dates(self, columns: Iterable[Any]) -> list[str]:
+        """Which of these columns hold dates."""
+        return [str(n) for n in columns if n in self and self[str(n)].type == "date"]
 
     def undeclared(self, columns: Iterable[Any]) -> str:
         """Which of a file's columns are not declared, in words: without a header, the "names" are somebody's values."""
@@ -401,6 +415,11 @@ def infer_type(values: pd.Series) -> Type:
         return "ordinal" if values.dtype.ordered else "categorical"
     numbers = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     return "numeric" if numbers else "categorical"
+
+
+def holds_dates(values: pd.Series) -> bool:
+    """Whether a column holds dates or times, as dtypes or as Python's objects."""
+    return pd.api.types.infer_dtype(values, skipna=True) in _DATES
 
 
 def _retyped(column: Column, new: Type) -> Column:

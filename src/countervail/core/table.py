@@ -16,7 +16,7 @@ from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
 from countervail.core.files.schema_file import read_schema
 from countervail.core.rng import RandomState, generator
-from countervail.core.schema import Column, Role, Schema, Type, infer_type
+from countervail.core.schema import Column, Role, Schema, Type, holds_dates, infer_type
 from countervail.core.words.dates import iso_column
 
 _FEW = 10
@@ -67,7 +67,8 @@ class Table:
         favourable : label or collection of labels, optional
             The decisions people hope for.
         identifiers, quasi_identifiers, sensitive : sequence of str
-            Roles; the other columns are plain attributes.
+            Roles; the other columns are plain attributes. Quasi-identifiers that hold dates are of the type `date`:
+            models get them as days since 1970-01-01, releases show ranges of dates.
         domains : mapping, optional
             Public domains: `(low, high)` or `(low, high, grid levels)` for numbers, a list of values otherwise.
         schema : Schema or path, optional
@@ -241,6 +242,9 @@ def declared_schema(
             hint = f"The columns are {listed(known.names())}." if named else f"The data has {len(known)} columns."
             raise bad_parameter(owner, parameter, "about columns of the data", unknown, hint)
     known = known.with_roles(**{role: names for role, names in roles.items() if names})
+    if schema is None:  # classes of people are ranges of dates, never lists of them
+        for name in (n for n in roles["quasi"] if known[n].type == "categorical" and holds_dates(frame[n])):
+            known = known.with_column(name, type="date")
     for name, domain in (domains or {}).items():
         known = known.with_column(name, **_domain(known[name], domain, owner))
     return known if favourable is None else replace(known, favourable=_labels(favourable))

@@ -124,7 +124,7 @@ def _has_cells(values: pd.Series) -> bool:
 def take_features(X: Any, owner: str) -> pd.DataFrame:
     """The features as a pandas frame with at least one row and column; those of an array have no names."""
     if isinstance(X, (Table, Release)):
-        whole = X.frame if isinstance(X, Table) else X.to_frame()
+        whole = X.frame if isinstance(X, Table) else X.cells()
         frame = whole[[n for n in X.schema.features if n in whole.columns]]
     elif _is_array(X):
         frame = pd.DataFrame(_check_array(X, owner)).infer_objects()
@@ -176,5 +176,5 @@ def take_target(X: Table | Release, owner: str) -> pd.Series:
     """The classes of a table, or the sets of classes of a release."""
     if X.schema.target is None:
         raise bad_parameter(owner, "y", "given where the table has no target", None)
-    target: pd.Series = X.frame[X.schema.target] if isinstance(X, Table) else X.to_frame()[X.schema.target]
+    target: pd.Series = X.frame[X.schema.target] if isinstance(X, Table) else X.cells()[X.schema.target]
     return target

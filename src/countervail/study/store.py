@@ -104,7 +104,7 @@ def _made(cell: Cell, plan: StudyPlan) -> dict[str, Any]:
 
 def _print_of(table: Table, plan: StudyPlan) -> str:
     """A digest of the rows, the schema and a given model's decisions; it is only ever used under the store's key."""
-    digest = hashlib.sha256(repr(table.schema).encode())
+    digest = hashlib.sha256(json.dumps(table.schema.to_dict(), default=str).encode())
     digest.update(np.asarray(pd.util.hash_pandas_object(table.frame, index=False)).tobytes())
     if plan.model is not None:
         said = plan.model.predict(table.features) if hasattr(plan.model, "predict") else plan.model(table.features)

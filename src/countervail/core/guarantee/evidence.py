@@ -201,7 +201,7 @@ def _outcome(release: Any, table: Table) -> Hashable:
     if hasattr(release, "counterfactuals"):
         at = int(np.argmax((release.status != "already_favourable").to_numpy()))
         return tuple(str(v) for v in release.counterfactuals.iloc[at])
-    rows = release.to_frame()
+    rows = release.cells()
     names = [n for n in table.schema.features if n in rows.columns]
     first = table.frame[names].iloc[0]
     return int((rows[names].astype(object) == first.astype(object)).all(axis=1).sum())

@@ -142,12 +142,43 @@ def iso_column(days: pd.Series) -> pd.Series:
     return pd.Series(texts[codes], index=days.index, name=days.name, dtype="str")
 
 
+def dated_frame(cells: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Cells as people see them: these columns, which are days, as dates."""
+    return cells.assign(**{n: _dated_column(cells[n]) for n in names}) if names else cells
+
+
+def _dated_column(cells: pd.Series) -> pd.Series:
+    """A column of days as times of pandas: plain ones as `datetime64`, ranges as closed intervals, sets of them."""
+    if isinstance(cells.dtype, pd.IntervalDtype):
+        ends = [_midnights(pd.Series(np.asarray(v, dtype=float))) for v in (cells.array.left, cells.array.right)]
+        wide = pd.arrays.IntervalArray.from_arrays(*ends, closed="both")
+        return pd.Series(wide, index=cells.index, name=cells.name)
+    if pd.api.types.is_numeric_dtype(cells.dtype):
+        return _midnights(cells)
+    return pd.Series([_dated(c) for c in cells], index=cells.index, name=cells.name, dtype=object)
+
+
 def cell_days(text: str) -> tuple[int, int] | None:
     """The first and last day of a published cell, `1951-05-20` or `1951-05-20 to 1953-01-01`; None for another text."""
     ends = [_day(part, "ymd") for part in text.split(" to ")]
     if len(ends) > 2 or any(e is None for e in ends):
         return None
     return ends[0], ends[-1]  # type: ignore[return-value]
+
+
+def _midnights(days: pd.Series) -> pd.Series:
+    whole = np.floor(days.to_numpy(dtype=float, na_value=np.nan))
+    times = np.where(np.isnan(whole), np.iinfo(np.int64).min, np.nan_to_num(whole)).astype("datetime64[D]")
+    return pd.Series(times.astype("datetime64[us]"), index=days.index, name=days.name)
+
+
+def _dated(cell: Any) -> Any:
+    """One cell of days, whatever it is, in times of pandas."""
+    if isinstance(cell, frozenset):
+        return frozenset(_dated(c) for c in cell)
+    if isinstance(cell, pd.Interval):
+        return pd.Interval(_dated(cell.left), _dated(cell.right), closed=cell.closed)
+    return cell if cell is None or pd.isna(cell) else pd.Timestamp(iso(cell))
 
 
 def _whole(days: pd.Series) -> pd.Series:
@@ -157,7 +188,8 @@ def _whole(days: pd.Series) -> pd.Series:
 
 def _of_times(values: pd.Series) -> pd.Series:
     """Days on the clock that the times were written by."""
-    local = values.dt.tz_localize(None) if getattr(values.dt, "tz", None) is not None else values
+    zoned = pd.api.types.infer_dtype(values, skipna=True) != "date" and values.dt.tz is not None
+    local = values.dt.tz_localize(None) if zoned else values
     whole = local.to_numpy(dtype="datetime64[D]")
     days = whole.astype(np.int64).astype(float)
     days[np.isnat(whole)] = np.nan
