@@ -13,6 +13,7 @@ from countervail.core.canonical import canonical_value
 from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.schema import Schema
 from countervail.core.table import Table
+from countervail.model.threads import one_thread
 
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -152,7 +153,8 @@ class Decision:
     def _ask(self, call: Any, frame: pd.DataFrame) -> Any:
         failed = ""
         try:
-            return call(frame)
+            with one_thread(self._model, len(frame)):
+                return call(frame)
         except RemoteModelError:  # in our own words, which quote nothing
             raise
         except Exception as error:  # noqa: BLE001 -- whatever a model raises may quote a row
@@ -259,7 +261,8 @@ def answers_to(model: Any, frame: pd.DataFrame) -> bool:
     """Whether a model says something about rows: it does not fail, and gives numbers or labels."""
     ask = getattr(model, "predict_proba", getattr(model, "predict", model))
     try:
-        said = np.asarray(ask(frame))
+        with one_thread(model, len(frame)):
+            said = np.asarray(ask(frame))
     except Exception:  # noqa: BLE001 -- whatever a model raises may quote a row
         return False
     return said.dtype.kind != "f" or not np.isnan(said).any()
