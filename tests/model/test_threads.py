@@ -7,7 +7,7 @@ from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from threadpoolctl import ThreadpoolController
 
 import countervail as cv
-from countervail.model.threads import one_thread
+from countervail.model.decision import one_thread
 from countervail.testing import small_table
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +15,14 @@ from countervail.core.canonical import canonical_value
 from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.schema import Schema
 from countervail.core.table import Table
-from countervail.model.threads import one_thread
 
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
 _MANY = 7
 _FEW = 4096  # labels that are looked up one by one
+_SMALL = 50_000  # rows up to which one thread is asked: on a busy machine, two of them took ten times as long
+_POOLS: dict[tuple[str, int], Any] = {}
 
 
 class Decision:
@@ -266,3 +269,17 @@ def answers_to(model: Any, frame: pd.DataFrame) -> bool:
     except Exception:  # noqa: BLE001 -- whatever a model raises may quote a row
         return False
     return said.dtype.kind != "f" or not np.isnan(said).any()
+
+
+def one_thread(model: Any, rows: int) -> AbstractContextManager[Any]:
+    """In here, compiled libraries share nothing among threads of OpenMP, where a model is asked about few rows."""
+    if rows > _SMALL or "sklearn" not in sys.modules:  # whoever brings threads of their own brings scikit-learn too
+        return nullcontext()
+    # Libraries are looked for once for each kind of model, and again where others were loaded since.
+    key = (type(model).__module__, sum(name in sys.modules for name in ("lightgbm", "xgboost", "catboost", "torch")))
+    if key not in _POOLS:
+        from threadpoolctl import ThreadpoolController
+
+        _POOLS[key] = ThreadpoolController().select(user_api="openmp")
+    limited: AbstractContextManager[Any] = _POOLS[key].limit(limits=1)
+    return limited
