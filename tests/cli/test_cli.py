@@ -64,6 +64,14 @@ def test_a_proposed_schema_is_printed_when_no_file_is_named(run, folder):
     assert code == 0 and out.startswith("version = 1\n") and "[columns.age]" in out and "# numeric: " in out
 
 
+def test_a_proposed_schema_says_which_decisions_people_hope_for(run, folder, tmp_path):
+    named = ("schema", folder / "people.csv", "--target", "class", "--favourable")
+    assert run(*named, "GOOD", "-o", tmp_path / "s.toml")[0] == 0
+    assert read_schema(tmp_path / "s.toml").favourable == ("good",)
+    code, _, err = run(*named, "fine")
+    assert code == 2 and "--favourable must be among the labels of the target 'class'" in err
+
+
 def test_schema_and_risk_speak_json(run, folder):
     code, out, _ = run("schema", folder / "people.csv", "--json")
     data = json.loads(out)

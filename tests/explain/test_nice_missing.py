@@ -7,6 +7,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import countervail as cv
+from countervail.core.errors import SchemaError
 from countervail.core.explanation import Explanations
 from countervail.explain.nice import REWARDS
 from countervail.testing import small_model, small_table
@@ -132,3 +133,14 @@ def test_missing_numbers_lie_one_from_all_others_whatever_the_scale():
         hole, far = row.copy(), row.copy()
         hole[0, -1], far[0, -1] = np.nan, 40.0
         assert heom.between(hole, far).tolist() == [1.0] and heom.between(hole, hole).tolist() == [0.0]
+
+
+@pytest.mark.parametrize("made", [cv.NICE(), cv.CFK(k=2)], ids=["nice", "cfk"])
+def test_a_model_that_fails_on_every_row_is_not_blamed_on_missing_numbers(made):
+    def broken(rows):
+        raise TypeError("trained on other columns")
+
+    frame = pd.DataFrame({"a": [0.0, 1.0, np.nan, 3.0] * 3, "b": list("xy") * 6, "ok": ["no", "yes"] * 6})
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["b"])
+    with pytest.raises(SchemaError, match="failed with TypeError"):
+        made.fit(table, broken)
