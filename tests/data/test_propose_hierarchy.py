@@ -57,8 +57,12 @@ def test_a_hierarchy_of_days_from_a_csv_fits_the_parquet_file(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     texts, stamps = (propose_hierarchy(read_frame(tmp_path / n)["born"]) for n in ("a.csv", "a.parquet"))
     assert texts.hierarchy == stamps.hierarchy
-    table = cv.Table.read(tmp_path / "a.parquet", quasi_identifiers=["born"])
-    release = cv.Mondrian(5, hierarchies={"born": texts.hierarchy}, labels="hierarchy").fit(table).protect(table)
+    dated = cv.Table.read(tmp_path / "a.parquet", quasi_identifiers=["born"])
+    mondrian = cv.Mondrian(5, hierarchies={"born": texts.hierarchy}, labels="hierarchy")
+    with pytest.raises(ParameterError, match=r"with_types\(born='categorical'\)"):
+        mondrian.fit(dated)
+    table = dated.with_types(born="categorical")
+    release = mondrian.fit(table).protect(table)
     assert np.bincount(release.classes()).min() >= 5
 
 

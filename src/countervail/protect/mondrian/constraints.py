@@ -97,7 +97,12 @@ class Requirements:
         wanted = list(table.schema.names("quasi"))
         if self.looks_at_secrets and self.sensitive is not None and self.closeness == "hierarchical":
             wanted.append(self.sensitive)
-        return read_hierarchies(given, wanted, self.owner)
+        found = read_hierarchies(given, wanted, self.owner)
+        if dates := table.schema.dates(found):
+            must = f"about columns of labels: '{dates[0]}' holds dates, whose classes are ranges"
+            hint = f"With table.with_types({dates[0]}='categorical'), months, years and decades are groups of labels."
+            raise bad_parameter(self.owner, "hierarchies", must, "one for it", hint)
+        return found
 
     def read(
         self, table: Table, hierarchies: Mapping[str, Hierarchy], counts: Longs | None = None, most: int | None = None
