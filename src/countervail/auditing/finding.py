@@ -15,6 +15,8 @@ from countervail.core.files.json_data import is_count, is_text, need
 from countervail.core.stats import Estimate, clopper_pearson, excess_interval, excess_p_value, plain_json, plain_value
 
 Status = Literal["run", "not run", "failed", "does not apply"]
+TIME_UP = "the time was up"
+UNSTEADY = "it answers the same question differently each time, though it declares no noise"
 ANSWERS_ALONE = "only answers were given, and nobody who could be asked"
 _EDGES = (1, 2, 5, 10, 20, 50, 100)  # people behind something released, from here on
 _SURE = 0.025  # the chance with which a planted leak may be found by luck

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from countervail.auditing.appetite import Appetite, Recipient
 from countervail.auditing.claims import Claim
-from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding
+from countervail.auditing.finding import ANSWERS_ALONE, TIME_UP, UNSTEADY, Counts, Finding
 from countervail.core.stats import Estimate, holm, plain_json
 
 Word = Literal["reject", "not shown", "release", "void"]
@@ -16,7 +16,7 @@ WORDS: dict[Word, str] = {
     "reject": "The evidence speaks against letting this leave.",
     "not shown": "Neither is shown: that it exposes people more than is accepted, nor that it does not.",
     "release": "The evidence speaks for letting this leave, within what was tested.",
-    "void": "This audit says nothing: an attack did not find the leak that was planted for it.",
+    "void": "This audit says nothing.",
 }
 
 
@@ -66,7 +66,23 @@ def overall(decisions: Sequence[Ruling], findings: Sequence[Finding]) -> Word:
     words = [d.word for d in decisions]
     if "reject" in words:
         return "reject"
+    if any(f.why == UNSTEADY for f in findings):
+        return "void"
     return "release" if words and all(w == "release" for w in words) else "not shown"
+
+
+def why_void(findings: Sequence[Finding]) -> str:
+    """Why an audit says nothing."""
+    missed = [f.attack for f in findings if f.status == "run" and not f.found_planted]
+    if missed:
+        return f"This audit says nothing: the leak that was planted for it was not found by {', '.join(missed)}."
+    if not any(f.status == "run" for f in findings):
+        return f"This audit says nothing: no attack was carried out ({'; '.join(_whys(findings)) or 'none applies'})."
+    return f"This audit says nothing: {UNSTEADY}."
+
+
+def _whys(findings: Sequence[Finding]) -> list[str]:
+    return list(dict.fromkeys(f.why for f in findings if f.why and f.status != "does not apply"))[:3]
 
 
 def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ...]:
@@ -74,7 +90,9 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
     tested, alpha = _tests(findings, appetite), 1 - appetite.confidence
     left = [f for f in findings if f.status == "not run" and any(r.asks or not f.asks for r in appetite.recipients)]
     asking = [f.attack for f in left if f.why == ANSWERS_ALONE]
-    waiting = [f.attack for f in left if f.why != ANSWERS_ALONE]
+    waiting = [f.attack for f in (*left, *findings) if f.why.startswith(TIME_UP)]
+    waiting = list(dict.fromkeys(waiting))
+    beside = [f.why.partition(": ")[2] for f in left if f.why not in (ANSWERS_ALONE, TIME_UP)]
     few = [(people_needed(t, alpha, len(tested)), f.counts.n) for f in findings for (a, t) in tested if a == f.attack]
     few = [(least, n) for least, n in few if n < least]
     said = []
@@ -90,6 +108,8 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
         )
     if waiting:
         said.append(f"Let the audit run longer: the time was up for {', '.join(waiting)}.")
+    if beside:
+        said.append(f"Read what no attack reads, or leave it out: {'; '.join(beside)}.")
     return tuple(said)
 
 
@@ -144,6 +164,7 @@ def _by_attacks(
         ]
         return made("reject", said)
     open_ones = [f"{f.attack} was not run: {f.why}" for f in there if f.status in ("not run", "failed")]
+    open_ones += [f"{f.attack}: {f.why}" for f in run if f.why]
     open_ones += [
         f"{f.attack} did not find the leak planted for it" for f in there if f.status == "run" and f not in run
     ]

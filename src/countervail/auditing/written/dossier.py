@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from countervail.auditing.appetite import CRITERIA
 from countervail.auditing.finding import Finding, estimate_from
@@ -221,16 +221,33 @@ def _influence(audit: Audit) -> list[Part]:
     if not found:
         return []
     said = (
-        f"Differential inference test: a learner predicts '{found['column']}' from the release made with and without "
+        f"Differential inference test: a learner predicts {_named(found)} from the release made with and without "
         f"one person's record. A small distance is no guarantee; nothing is decided on it."
     )
     if "why" in found:
-        return [Part("What one person's record changes", [said, f"It could not be run: {found['why']}"])]
+        return [Part("What one person's record changes", [said, f"It was not run: {str(found['why']).rstrip('.')}."])]
     rows = [("mean distance", number(estimate_from(found["mean"])))]
     rows += [(f"people above {at}", share(estimate_from(e))) for at, e in found["above"].items()]
     rows.append(("predictions that change", share(estimate_from(found["changed_predictions"]))))
     header = (f"{found['learner']}, {found['tested']:,} people", "")
     return [Part("What one person's record changes", [said], header=header, rows=rows)]
+
+
+def influence_line(audit: Audit) -> str:
+    """What became of the differential inference test, in a line; nothing where it is not about what leaves."""
+    found = audit.beside.get("influence")
+    if not found:
+        return ""
+    if "why" in found:
+        return f"Differential inference test: not run: {str(found['why']).rstrip('.')}."
+    return (
+        f"Differential inference test on {found['tested']:,} people, predicting '{found['column']}': mean distance "
+        f"{number(estimate_from(found['mean']))}; nothing is decided on it."
+    )
+
+
+def _named(found: Mapping[str, Any]) -> str:
+    return "a column" if found["column"] is None else f"'{found['column']}'"
 
 
 def _standing(audit: Audit) -> list[Part]:
