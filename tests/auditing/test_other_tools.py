@@ -66,7 +66,9 @@ def test_an_answer_that_is_blurred_or_holds_own_values_is_no_whole_record(halves
     attack = cv.attack.SinglingOut("whole")
     blurred = members.features.assign(age=[pd.Interval(20, 80, closed="both")] * len(members))
     assert attack.run(explained(members.features, blurred, members), members, others).members.value == 0
-    mixed = explained(others.features.iloc[: len(members)], members.features.iloc[: len(others)], members)
+    taken = members.features.iloc[: len(others)].reset_index(drop=True)
+    asked = others.features.iloc[: len(members)].reset_index(drop=True).assign(age=taken["age"])  # theirs is the same
+    mixed = explained(asked, taken, members)
     own = np.zeros(mixed.counterfactuals.shape, dtype=bool)
     own[:, 0] = True
     assert attack.run(replace(mixed, own=own), members, others).members.value == 0
@@ -114,8 +116,11 @@ def test_rows_of_a_table_change_nothing_and_answers_that_change_nothing_fit_ever
         attack.run(open_release(members), members, others)
     assert attack.run(explained(members.features, members.features, members), members, others).members.value == 0
     assert attack.run(attack.planted(members, others), members, others).excess.low > 0.5
-    nothing = replace(mixtures(members, others, []), status=pd.Series(["none"] * min(len(members), len(others))))
+    silent = mixtures(members, others, [])
+    none = pd.Series(["no_counterfactual"] * len(silent), dtype=object)
+    nothing = replace(silent, status=none, counterfactuals=silent.counterfactuals.map(lambda _: None))
     assert attack.run(nothing, members, others).members.n == 0
+    assert attack.run(replace(silent, status=none), members, others).members.n == len(silent)  # it shows values
 
 
 def test_columns_shuffled_each_by_itself_hold_nobodys_record_but_single_values():

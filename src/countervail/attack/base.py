@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from countervail.attack._released import Released, as_seen
 from countervail.attack.result import AttackResult, rate, right_cells, right_rows
 from countervail.attack.shared.planted import VerbatimOracle, open_explanations
+from countervail.attack.shared.released import Released, as_seen
 from countervail.core.arrays import Bools, Ints, distinct_frame_rows
 from countervail.core.errors import CountervailError, SchemaError, bad_parameter
 from countervail.core.explanation import Explanations

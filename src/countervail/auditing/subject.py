@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from countervail import registry
-from countervail.attack._released import alike, as_seen
+from countervail.attack.shared.released import alike, as_seen
 from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import CountervailError, ParameterError, RefusedError, bad_parameter
 from countervail.core.explanation import Explanations

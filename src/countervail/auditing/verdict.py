@@ -14,7 +14,7 @@ from countervail.core.stats import Estimate, holm, plain_json
 Word = Literal["reject", "not shown", "release", "void"]
 WORDS: dict[Word, str] = {
     "reject": "The evidence speaks against letting this leave.",
-    "not shown": "Neither is shown: that it exposes people more than is accepted, nor that it does not.",
+    "not shown": "Open: the attacks do not show that it exposes people more than is accepted, nor that it does not.",
     "release": "The evidence speaks for letting this leave, within what was tested.",
     "void": "This audit says nothing.",
 }
@@ -103,8 +103,8 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
         )
     if few:
         said.append(
-            f"Ask about more people and hold out more: some attacks had {min(n for _, n in few)} cases, and nothing "
-            f"can be shown below {max(least for least, _ in few)}."
+            f"Ask about more people and hold out more: some attacks had {min(n for _, n in few):,} cases, and it takes "
+            f"{max(least for least, _ in few):,} members and as many controls to show that little is exposed."
         )
     if waiting:
         said.append(f"Let the audit run longer: the time was up for {', '.join(waiting)}.")
@@ -169,24 +169,19 @@ def _by_attacks(
         f"{f.attack} did not find the leak planted for it" for f in there if f.status == "run" and f not in run
     ]
     unsure = [f for f in run if tested[f.attack, threshold].below >= alpha]
+    least = people_needed(threshold, alpha, len(tested))
+    few = [f for f in unsure if f.counts.n < least]
     open_ones += [
-        f"{f.attack}: {_figure(f.counts.excess())} may be above {threshold:g}"
-        + _needed(f, threshold, alpha, len(tested))
-        for f in unsure
+        f"{f.attack}: {_figure(f.counts.excess())} may be above {threshold:g}" for f in unsure if f not in few
     ]
+    if few:
+        each = ", ".join(f"{f.attack} ({f.counts.n:,})" for f in few)
+        open_ones.append(f"too few cases to show anything below {threshold:g}, for which it takes {least:,}: {each}")
     if open_ones or not run:
         return made("not shown", open_ones or ["no attack of this kind applies"])
     return made(
         "release", [f"{f.attack}: {_figure(f.counts.excess())} is shown to be below {threshold:g}" for f in run]
     )
-
-
-def _needed(f: Finding, threshold: float, alpha: float, tests: int) -> str:
-    """Whether there were enough people for any other answer."""
-    least = people_needed(threshold, alpha, tests)
-    if least and f.counts.n < least:
-        return f" (with {f.counts.n} cases nothing could be shown: at least {least} members and controls are needed)"
-    return ""
 
 
 def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequence[Claim]) -> list[Ruling]:

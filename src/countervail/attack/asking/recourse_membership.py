@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import plain_sets, value_sets
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import MemorisingOracle
+from countervail.attack.shared.released import plain_sets, value_sets
 from countervail.attack.shared.roc import auc, tell_members
 from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import SchemaError, bad_parameter, check_count

@@ -40,11 +40,11 @@ class Part:
 def lead_of(audit: Audit) -> str:
     """What was asked, in a sentence."""
     a = audit.asked
-    things = f"{a['answers']:,} explanations" if "answers" in a else f"a table of {a['rows']:,} rows"
-    maker = "" if a["name"] == UNKNOWN else f" by {a['name']}"
+    things = f"{a['answers']:,} explanations" if "answers" in a else f"A table of {a['rows']:,} rows"
+    maker = "" if a["name"] == UNKNOWN else f" by '{a['name']}'"
     return (
-        f"May this leave? {things}{maker} about {a['people']:,} people, tried against {a['controls']:,} people "
-        f"who were never in the data, on {a['date']}."
+        f"May this leave? {things}, made{maker} from the records of {a['people']:,} people. Attacked on {a['date']}, "
+        f"and compared with {a['controls']:,} people whose records were never used."
     )
 
 
@@ -83,7 +83,8 @@ def parts_of(audit: Audit) -> list[Part]:
         Part("What to do next", points=audit.steps),
         _decisions(audit),
         _leaving(audit),
-        Part("What was found", header=_HEADER, rows=[_row(f) for f in audit.findings]),
+        Part("What was found", header=_HEADER, rows=[_row(f) for f in run]),
+        *_left(audit),
     ]
     if run:
         limits = {
@@ -108,9 +109,19 @@ def parts_of(audit: Audit) -> list[Part]:
 _HEADER = ("attack", "criterion", "members", "controls", "blind", "excess", "planted leak")
 
 
+def _left(audit: Audit) -> list[Part]:
+    """Attacks without a result, with the reason: those that would apply first."""
+    left = [f for f in audit.findings if f.status != "run"]
+    rows = [
+        (f.attack, f.criterion, f.status, f.why.rstrip(".") + ".")
+        for f in sorted(left, key=lambda f: f.status == "does not apply")
+    ]
+    said = "What was not run, or failed, is no evidence: no criterion is passed while one of its attacks is open."
+    header = ("attack", "criterion", "what became of it", "why")
+    return [Part("What was not tried", [said], header=header, rows=rows)] if rows else []
+
+
 def _row(f: Finding) -> Sequence[str]:
-    if f.status != "run":
-        return (f.attack, f.criterion, f"{f.status}: {f.why}", "", "", "", "found" if f.found_planted else "")
     return (
         f.attack,
         f.criterion,
@@ -131,7 +142,11 @@ def _decisions(audit: Audit) -> Part:
         f"{r.name}: {r.description or 'no description'}{'' if r.asks else ' (does not ask)'}"
         for r in audit.appetite.recipients
     ]
-    sure = f"All decisions hold together with a confidence of {audit.appetite.confidence:.0%}."
+    sure = (
+        f"Excess is how much more often an attack succeeds on people in the data than on people who never were; the "
+        f"threshold is the largest that is accepted. Maximum and average risk are one divided by the number of people "
+        f"that something may speak of. All decisions hold together, with {audit.appetite.confidence:.0%} confidence."
+    )
     return Part(
         "Verdict per recipient and criterion",
         [sure],
@@ -150,8 +165,24 @@ def _leaving(audit: Audit) -> Part:
     if "own_values" in leaves:
         points.append(f"Values of the person who asks: {leaves['own_values']}.")
     points.append(f"Promise: {promise['text']}")
-    points.append(f"Proof: {promise['proof']}" if promise.get("proof") else "There is no proof of it.")
+    if words := _in_words(promise["data"]):
+        points.append(words)
+    nothing = promise["data"].get("promise") == "NoGuarantee"
+    unproven = "So there is nothing to prove." if nothing else "There is no proof of it."
+    points.append(f"Proof: {promise['proof']}" if promise.get("proof") else unproven)
     return Part("What leaves, and what is promised", points=points)
+
+
+def _in_words(data: Mapping[str, Any]) -> str:
+    """What the commonest promises mean, for whoever has not met them."""
+    if data.get("promise") == "KAnonymity":
+        return (
+            f"In plain words: by all that others may know of people, whatever leaves fits at least {data['k']} of them "
+            f"alike. It is not promised that these {data['k']} differ in anything else."
+        )
+    if data.get("promise") == "DifferentialPrivacy":
+        return "In plain words: what leaves would have been about as likely without the record of any one person."
+    return ""
 
 
 def _sizes(run: Sequence[Finding]) -> list[Part]:
@@ -167,7 +198,10 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
     return [
         Part(
             "How many people it could be",
-            ["Of everything released that fits anybody. Few things are shown as five."],
+            [
+                "Of everything that leaves and fits somebody: how many people it fits. One to four things are counted "
+                "as five, so that no small number tells of anybody."
+            ],
             header=("by", "fewest", "average risk", *("1 person" if n == "1" else f"{n} people" for n in labels)),
             rows=rows,
             drawing=sizes_picture(sized),
@@ -179,13 +213,17 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
 def _curves(run: Sequence[Finding]) -> list[Part]:
     curves = {f.attack: f.curve for f in run if f.curve}
     rows = [(f.attack, name, share(e)) for f in run if f.curve for name, e in f.detail.items()]
-    remarks = [f"{f.attack}: {text}" for f in run for text in f.remarks]
+    open_ones = [f"{f.attack}: {f.why}." for f in run if f.why]
+    remarks = [f"{f.attack}: {text}" for f in run for text in f.remarks if f.curve]
+    beside = [f"{f.attack}: {text}" for f in run for text in f.remarks if not f.curve]
+    parts = [Part("What must be said beside the figures", points=[*open_ones, *beside])] if open_ones or beside else []
     if not curves:
-        return [Part("What could not be measured", points=remarks)] if remarks else []
+        return parts
     caption = "Members recognised against controls taken for members, both on logarithmic axes."
     header = ("attack", "figure", "value")
     return [
-        Part("Who was in the data", remarks, header=header, rows=rows, drawing=roc_picture(curves), caption=caption)
+        *parts,
+        Part("Who was in the data", remarks, header=header, rows=rows, drawing=roc_picture(curves), caption=caption),
     ]
 
 
