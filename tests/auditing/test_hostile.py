@@ -19,7 +19,9 @@ from countervail.auditing.finding import WorstGroup
 from countervail.auditing.gate import GateResult, junit
 from countervail.auditing.result import Audit, verify
 from countervail.auditing.side_by_side import Contender, SideBySide
+from countervail.auditing.written.pictures import trade_off_picture
 from countervail.core.files.frames import write_frame
+from countervail.report.figures import to_svg
 
 PIECES = [
     "<script>alert(1)</script>",
@@ -197,6 +199,13 @@ def test_no_cell_of_a_csv_begins_like_a_formula(tmp_path_factory, text):
     number = r"[-+]?[0-9.,]*[0-9][0-9.,]*(e[-+]?[0-9]+)?%?"
     harmless = re.compile(rf"{number}( to {number})? *|[-+=@]")  # numbers, ranges, a mark that is all
     assert not [v for v in read[0] if v[:1] in tuple("=+-@\t\r") and not harmless.fullmatch(v)]
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "\x1b[31m\x00", "\u202eevil", "$\\frac{$", "]]>"])
+def test_names_in_pictures_are_shown_as_text(text):
+    drawn = to_svg(trade_off_picture([(text, 0.1, 0.0, 0.2, 1.0)], text), text)
+    assert "<script" not in drawn and not CONTROL.search(drawn)
+    ElementTree.fromstring(drawn)
 
 
 def test_the_texts_are_hostile_enough(rejected):

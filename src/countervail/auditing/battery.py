@@ -23,6 +23,7 @@ from countervail.auditing.finding import (
     Finding,
     SetSizes,
     detail_of,
+    group_details,
     worst_group,
 )
 from countervail.auditing.groups import GroupPart
@@ -308,7 +309,7 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding:
         baseline=real.result.baseline,
         planted=found,
         sets=SetSizes.of(real.result.set_sizes),
-        detail=detail_of(real.result),
+        detail={**detail_of(real.result), **group_details(groups)},
         remarks=real.result.remarks,
         curve=real.result.curve,
         worst=worst_group(groups),

@@ -185,6 +185,14 @@ def worst_group(groups: Mapping[str, Counts]) -> WorstGroup | None:
     return max(each, key=lambda g: ((e := g.excess()).low, e.value), default=None)
 
 
+GROUP = "in the group "  # begins the name of a figure about one group
+
+
+def group_details(groups: Mapping[str, Counts]) -> dict[str, Estimate]:
+    """The excess in every group, with intervals that are sure for all of them together."""
+    return {f"{GROUP}{name}": WorstGroup(name, counts, len(groups)).excess() for name, counts in groups.items()}
+
+
 def detail_of(result: AttackResult) -> dict[str, Estimate]:
     """Further figures of an attack that are there."""
     return {name: e for name, e in result.detail.items() if plain_value(e.value) is not None}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from countervail.auditing.appetite import CRITERIA
-from countervail.auditing.finding import Finding, estimate_from
+from countervail.auditing.finding import GROUP, Finding, estimate_from
 from countervail.auditing.result import Audit
 from countervail.auditing.subject import UNKNOWN
 from countervail.auditing.written import texts
@@ -212,7 +212,9 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
 
 def _curves(run: Sequence[Finding]) -> list[Part]:
     curves = {f.attack: f.curve for f in run if f.curve}
-    rows = [(f.attack, name, share(e)) for f in run if f.curve for name, e in f.detail.items()]
+    rows = [
+        (f.attack, name, share(e)) for f in run if f.curve for name, e in f.detail.items() if not name.startswith(GROUP)
+    ]
     open_ones = [f"{f.attack}: {f.why}." for f in run if f.why]
     remarks = [f"{f.attack}: {text}" for f in run for text in f.remarks if f.curve]
     beside = [f"{f.attack}: {text}" for f in run for text in f.remarks if not f.curve]
@@ -238,7 +240,17 @@ def _worst(run: Sequence[Finding], audit: Audit) -> list[Part]:
         f"Groups by '{audit.asked['by']}' of at least 20 people; the one in which each attack succeeds most, with an "
         f"interval that is sure for all groups together."
     )
-    return [Part("The worst-off group", [said], header=("attack", "group", "cases", "excess"), rows=rows)]
+    each = [
+        (f.attack, name.removeprefix(GROUP), share(e))
+        for f in groups
+        for name, e in f.detail.items()
+        if name.startswith(GROUP)
+    ]
+    parts = [Part("The worst-off group", [said], header=("attack", "group", "cases", "excess"), rows=rows)]
+    if each:
+        fair = "Where two intervals do not meet, the one group is more exposed than the other."
+        parts.append(Part("How exposed each group is", [fair], header=("attack", "group", "excess"), rows=each))
+    return parts
 
 
 def _groups(audit: Audit) -> list[Part]:
