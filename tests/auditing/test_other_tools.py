@@ -135,3 +135,21 @@ def test_columns_shuffled_each_by_itself_hold_nobodys_record_but_single_values()
     }
     assert rates["multivariate"].high < 0.09 and rates["whole"].high < 0.09
     assert rates["univariate"].low > 0.09  # the only one who asked for this amount is still the only one
+
+
+def test_what_a_strict_reading_would_count_is_said_where_answers_blur_and_only_there():
+    table = cv.load("german_credit")
+    members, others = table.split(test_size=0.5, random_state=0)
+    rows = members.features.iloc[:100].reset_index(drop=True)
+    asked = others.features.iloc[:100].reset_index(drop=True)
+    blurred = rows.assign(age=[pd.Interval(18, 90, closed="both")] * len(rows))
+    attack = cv.attack.SinglingOut("changed")
+    found = attack.run(explained(asked, blurred, members), members, others)
+    assert found.members.value == 0  # decided is on answers that blur nothing
+    assert len(found.remarks) == 1 and found.remarks[0].startswith("read strictly, ")
+    strict = found.detail["fits one with what is beside blurred values"]
+    assert strict.value > 0.9 and f"{strict.value:.1%} of 100 answers" in found.remarks[0]
+    assert attack.run(explained(asked, rows, members), members, others).remarks == ()
+    wide = rows.assign(**{n: [pd.Interval(-1e9, 1e9, closed="both")] * 100 for n in rows if table.schema[n].numeric})
+    wide = asked.assign(**{n: wide[n] for n in rows if table.schema[n].numeric})
+    assert attack.run(explained(asked, wide, members), members, others).remarks == ()

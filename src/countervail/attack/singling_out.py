@@ -27,6 +27,7 @@ from countervail.engine.columns import distinct_people
 Columns = Literal["quasi", "features"]
 Conditions = Literal["multivariate", "univariate", "whole", "changed"]
 _CONDITIONS = ("multivariate", "univariate", "whole", "changed")
+_STRICT = "fits one with what is beside blurred values"
 _LABELS = {"whole": "whole records", "changed": "changed values"}
 
 
@@ -121,7 +122,7 @@ class SinglingOut(SetAttack):
         silent = self._silent(release, names, len(asked))
         inside, outside = (_with(count_people(asked, p), silent, len(p)) for p in (table.frame, strangers))
         blind = _with(count_people(self._blind(asked, control), table.frame), silent, len(table))
-        strict = self._blurred(release, table)
+        strict = self._blurred(release, table, strangers)
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
@@ -129,17 +130,24 @@ class SinglingOut(SetAttack):
             clopper_pearson(int((blind == 1).sum()), len(blind)),
             inside[:0] if wholly else inside,
             {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside)), **strict},
-            tuple(_strictly(e) for e in strict.values() if e.value > 0),
+            _strictly(*strict.values()) if strict and self._blurs(release, names) else (),
         )
 
-    def _blurred(self, release: Released, table: Table) -> dict[str, Estimate]:
-        """How many answers fit one person by all that they change, where some of that is blurred."""
+    def _blurred(self, release: Released, table: Table, strangers: pd.DataFrame) -> dict[str, Estimate]:
+        """How many answers fit one person, of the data and of strangers, by all that they change, blurred or not."""
         if self.conditions != "changed" or not isinstance(release, Explanations):
             return {}
         sets = over_columns(changed_sets(release), self._names(release, table, "features"))
         some: Regions = sets[self._some(np.arange(len(sets)))]
-        fitting = count_people(some, table.frame)
-        return {"fits one with what is beside blurred values": clopper_pearson(int((fitting == 1).sum()), len(fitting))}
+        alone = (count_people(some, people) == 1 for people in (table.frame, strangers))
+        inside, outside = (clopper_pearson(int(one.sum()), len(one)) for one in alone)
+        return {_STRICT: inside, f"{_STRICT}, strangers": outside}
+
+    def _blurs(self, release: Released, names: Sequence[str]) -> bool:
+        """Whether any answer blurs a value that it changes."""
+        sets = self._sets(release, names)
+        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
+        return not _plainly(sets, free).all()
 
     def planted(self, table: Table, control: Table) -> Released:
         """Everybody's record as if it were an explanation; where changes are looked at, of a stranger who asked."""
@@ -219,12 +227,14 @@ class SinglingOut(SetAttack):
         return Regions(tuple(axes), len(asked), asked.free)
 
 
-def _strictly(share: Estimate) -> str:
+def _strictly(inside: Estimate, outside: Estimate) -> tuple[str, ...]:
     """What counts as a failed try here, and is singling out where that is read strictly."""
+    if not inside.value > 0:
+        return ()
     return (
-        f"read strictly, {share.value:.1%} of {share.n:,} answers single one person out, by all they change, blurred "
-        f"or not. Decided is on answers that blur nothing: Opinion 05/2014 takes k-anonymity for a defence against "
-        f"singling out, Cohen and Nissim (2020) do not."
+        f"read strictly, {inside.value:.1%} of {inside.n:,} answers single one person out ({outside.value:.1%} among "
+        f"as many strangers), by all they change, blurred or not. Decided is on answers that blur nothing: Opinion "
+        f"05/2014 takes k-anonymity for a defence against singling out, Cohen and Nissim (2020) do not.",
     )
 
 
