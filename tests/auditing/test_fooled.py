@@ -10,6 +10,7 @@ import countervail as cv
 from countervail.attack.shared.planted import explained, open_release
 from countervail.auditing.finding import TIME_UP, UNSTEADY
 from countervail.auditing.result import verify
+from countervail.auditing.subject import check_controls
 from countervail.core.errors import ParameterError, RefusedError
 from countervail.testing import small_table
 
@@ -223,3 +224,25 @@ def test_what_does_not_apply_is_said(people):
     made = tried(open_release(people[0]), people)
     assert made["singling-out (changed values)"].status == "does not apply"
     assert "Rows of a table change nothing" in made["singling-out (changed values)"].why
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("how", ["rounded", "jittered"])
+def test_controls_who_are_members_under_noise_or_rounding_are_refused(people, how, named):
+    members, others = people
+    rng = np.random.default_rng(0)
+    frame = members.frame.assign(id=[f"new-{i}" for i in range(len(members))])
+    income = frame["income"].round(0) if how == "rounded" else frame["income"] + rng.normal(0, 1e-3, len(frame))
+    twins = cv.Table(frame.assign(income=income), members.schema)
+    given = [members, twins, others]
+    if not named:
+        given = [cv.Table(t.frame.drop(columns="id"), t.schema.without_identifiers()) for t in given]
+    with pytest.raises(ParameterError, match="equal to members in every column"):
+        cv.audit(open_release(given[0]), given[0], control=given[1], jobs=1)
+    check_controls(given[0], given[2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_people_of_the_same_kind_are_no_twins(seed):
+    for table in (small_table(300, seed=seed), cv.load("german_credit")):
+        check_controls(*table.split(test_size=0.5, random_state=seed))

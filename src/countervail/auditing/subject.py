@@ -24,6 +24,7 @@ from countervail.core.words.notes import is_written
 
 UNKNOWN = "unknown"  # the maker of what does not say how it was made
 _OVERLAP = 0.05  # share of controls who may be equal to a member beyond what members are to each other
+_STEP = 0.1  # of the spread of a number: what lies within it may be the same under noise or rounding
 _PROBE, _AGAIN = 20, 200  # questions that show how answers look, and those that are asked twice
 _FEWEST = 20  # members and controls below which nothing is worth being counted
 
@@ -103,11 +104,23 @@ def check_controls(table: Table, control: Table) -> None:
         shared = np.isin(person[len(table) :], person[: len(table)])
         if shared.any():
             _refuse_overlap(int(shared.sum()), "by their identifiers")
-        return
     features = [n for n in table.schema.names("quasi", "sensitive", "attribute", "target") if n in table.frame.columns]
     inside, outside = _equal_rows(table.frame, control.frame, features)
     if outside.mean() > 2 * inside.mean() + _OVERLAP:
         _refuse_overlap(int(outside.sum()), "in every column")
+    inside, outside = _equal_rows(*_coarse(table, control, features), features)
+    if outside.mean() > 2 * inside.mean() + _OVERLAP + 3 / len(outside):  # of few controls some meet by chance
+        _refuse_overlap(int(outside.sum()), "in every column but for a little noise or rounding")
+
+
+def _coarse(table: Table, control: Table, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both with numbers in steps of a tenth of their spread."""
+    frames = [t.frame[list(names)].copy() for t in (table, control)]
+    for name in (n for n in names if table.schema[n].numeric):
+        numbers = [pd.to_numeric(f[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan) for f in frames]
+        step = _STEP * max(float(np.nanstd(numbers[0])), 1e-12) if np.isfinite(numbers[0]).any() else 1.0
+        frames = [f.assign(**{name: np.floor(v / step + 0.5)}) for f, v in zip(frames, numbers)]
+    return frames[0], frames[1]
 
 
 def _refuse_overlap(count: int, how: str) -> None:
