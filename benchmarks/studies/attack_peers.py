@@ -85,7 +85,7 @@ def ours(released: Table, members: Table, control: Table, secrets: list[str]) ->
 
 def membership(released: Table, members: Table, control: Table) -> tuple[dict[str, Any], dict[str, Any]]:
     """Our figures of nearness to the release, and the scores as a job for SACRO-ML."""
-    from countervail.attack._released import value_sets
+    from countervail.attack.shared.released import value_sets
 
     space = Nearness(value_sets(open_release(released)), members.schema.features, members.schema, control.frame)
     inside, outside = (-space.nearest_thing(t.frame)[1] for t in (members, control))

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import countervail as cv
-from countervail.attack._released import plain_sets, value_sets
 from countervail.attack.linkability import _joined
 from countervail.attack.result import effective_counts
 from countervail.attack.shared.crowds import coincidence
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import explained, jittered_explanations, open_explanations, open_release
+from countervail.attack.shared.released import plain_sets, value_sets
 from countervail.attack.singling_out import count_people
 from countervail.core.errors import RefusedError
 from countervail.core.stats import Estimate, clopper_pearson

@@ -8,6 +8,7 @@ import pytest
 
 import countervail as cv
 from countervail.attack.shared.planted import open_release
+from countervail.auditing.finding import GROUP
 from countervail.auditing.result import Audit, verify
 from countervail.core.errors import ParameterError
 from countervail.testing import small_model, small_table
@@ -62,12 +63,12 @@ def test_one_persons_influence_on_a_table_is_measured_and_decides_nothing():
     direct = cv.DifferentialInferenceTest(cv.Mondrian(k=5), n_records=200, beside=0).run(members, found["column"])
     assert found["mean"]["value"] == pytest.approx(direct.mean)
     assert "What one person's record changes" in html.unescape(made.to_html())
-    assert (
-        "influence"
-        not in cv.audit(
-            protector.protect(members), members, control=others, attacks=["linkage"], jobs=1, budget=None
-        ).beside
-    )
+    released = protector.protect(members)
+    alone = cv.audit(released, members, control=others, attacks=["linkage"], jobs=1, budget=None)
+    assert alone.beside["influence"] == {
+        "column": None,
+        "why": "only the table was given, and no protector that could be run again",
+    }
 
 
 def test_a_column_that_nobody_has_or_of_many_values_parts_no_table():
@@ -77,3 +78,17 @@ def test_a_column_that_nobody_has_or_of_many_values_parts_no_table():
         cv.audit(released, members, control=others, by="moon", attacks=["membership"], jobs=1)
     with pytest.raises(ParameterError, match="at most 20 values"):
         cv.audit(released, members, control=others, by="age", attacks=["membership"], jobs=1)
+
+
+def test_every_group_of_a_table_has_an_interval_and_the_worst_is_among_them():
+    members, others = small_table(600).split(test_size=0.5, random_state=0)
+    made = cv.audit(
+        open_release(members), members, control=others, by="city", attacks=["membership"], jobs=1, budget=None
+    )
+    found = made["membership"]
+    each = {n.removeprefix(GROUP): e for n, e in found.detail.items() if n.startswith(GROUP)}
+    assert set(each) == {"a", "b", "c"}
+    assert each[found.worst.group] == found.worst.excess()
+    assert all(e.level == pytest.approx(1 - 0.05 / 3) for e in each.values())
+    page = html.unescape(made.to_html())
+    assert "How exposed each group is" in page and f"{GROUP}a" not in page

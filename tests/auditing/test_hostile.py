@@ -7,15 +7,21 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import countervail as cv
+from countervail.attack.shared.planted import open_release
 from countervail.auditing.finding import WorstGroup
 from countervail.auditing.gate import GateResult, junit
-from countervail.auditing.result import Audit
+from countervail.auditing.result import Audit, verify
+from countervail.auditing.side_by_side import Contender, SideBySide
+from countervail.auditing.written.pictures import trade_off_picture
 from countervail.core.files.frames import write_frame
+from countervail.report.figures import to_svg
 
 PIECES = [
     "<script>alert(1)</script>",
@@ -98,6 +104,8 @@ def no_pictures():
     with pytest.MonkeyPatch.context() as patch:
         for name in ("excess_picture", "sizes_picture", "roc_picture"):
             patch.setattr(f"countervail.auditing.written.dossier.{name}", lambda *_: None)
+        patch.setattr("countervail.auditing.side_by_side.to_svg", lambda *_: "")
+        patch.setattr("countervail.auditing.side_by_side.trade_off_picture", lambda *_: None)
         yield
 
 
@@ -106,7 +114,7 @@ def no_pictures():
 @given(hostile)
 def test_pages_keep_their_tags_and_show_no_control_characters(rejected, text):
     page = with_text(rejected, text).to_html()
-    assert tags(page) == tags(with_text(rejected, "x").to_html())
+    assert tags(page) == tags(with_text(rejected, "x" if text else "").to_html())
     assert not CONTROL.search(page)
 
 
@@ -117,6 +125,54 @@ def test_json_and_junit_hold_the_text_and_no_more(rejected, text):
     assert Audit.from_json(made).to_dict()["asked"]["name"] == text
     xml = ElementTree.fromstring(junit([GateResult(text, False, text), GateResult("b", True)]))
     assert [len(xml), len(list(xml.iter()))] == [2, 4] and not CONTROL.search(xml[0].get("name"))
+
+
+@settings(max_examples=20, deadline=None)
+@example("".join(PIECES))
+@given(hostile)
+def test_a_dossier_with_such_texts_is_verified_and_an_edit_of_one_is_found(rejected, text):
+    named = replace(rejected, caveats=(text,), asked={**rejected.asked, "name": text, "by": text})
+    made = named.to_json()
+    assert verify(made) == []
+    data = json.loads(made)
+    data["caveats"] = [f"{text}!"]
+    assert any("digest" in line for line in verify(json.dumps(data)))
+
+
+@settings(max_examples=10, deadline=None)
+@example("".join(PIECES))
+@given(hostile)
+def test_the_page_that_compares_keeps_its_tags(rejected, text):
+    def page(words):
+        spoilt = with_text(rejected, words)
+        tried = Contender(words, spoilt, *(rejected.findings[0].counts.members,) * 3)
+        return SideBySide((tried, Contender(words, why=words)), 200, 200).to_html()
+
+    shown = page(text)
+    assert tags(shown) == tags(page("x")) and not CONTROL.search(shown)
+
+
+@settings(max_examples=5, deadline=None)
+@example("=cmd|' /C calc'!A0<script>alert(1)</script>\x1b[31m\u202e")
+@given(hostile)
+def test_columns_and_values_with_such_texts_are_shown_as_text_by_the_whole_way(tmp_path_factory, text):
+    plain, hostile_page = (_whole_way(words, tmp_path_factory) for words in ("x", text))
+    assert tags(hostile_page) == tags(plain) and not CONTROL.search(hostile_page)
+
+
+def _whole_way(text, tmp_path_factory):
+    """A table whose column, label and file are so called, audited and written."""
+    rng, name = np.random.default_rng(0), f"c{text}"
+    frame = pd.DataFrame({name: rng.choice(["a", f"b{text}"], 120), "n": rng.integers(0, 9, 120), "y": ["u", "v"] * 60})
+    table = cv.Table.from_frame(frame, target="y", quasi_identifiers=[name])
+    members, others = table.split(test_size=0.5, random_state=0)
+    made = cv.audit(
+        open_release(members), members, control=others, by=name, attacks=["membership"], jobs=1, budget=None
+    )
+    path = tmp_path_factory.mktemp("whole") / "d.json"
+    made.to_json(path)
+    assert verify(path.read_text(encoding="utf-8")) == []
+    return made.to_html()
 
 
 @settings(max_examples=4, deadline=None)
@@ -143,6 +199,13 @@ def test_no_cell_of_a_csv_begins_like_a_formula(tmp_path_factory, text):
     number = r"[-+]?[0-9.,]*[0-9][0-9.,]*(e[-+]?[0-9]+)?%?"
     harmless = re.compile(rf"{number}( to {number})? *|[-+=@]")  # numbers, ranges, a mark that is all
     assert not [v for v in read[0] if v[:1] in tuple("=+-@\t\r") and not harmless.fullmatch(v)]
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "\x1b[31m\x00", "\u202eevil", "$\\frac{$", "]]>"])
+def test_names_in_pictures_are_shown_as_text(text):
+    drawn = to_svg(trade_off_picture([(text, 0.1, 0.0, 0.2, 1.0)], text), text)
+    assert "<script" not in drawn and not CONTROL.search(drawn)
+    ElementTree.fromstring(drawn)
 
 
 def test_the_texts_are_hostile_enough(rejected):

@@ -66,7 +66,9 @@ def test_an_answer_that_is_blurred_or_holds_own_values_is_no_whole_record(halves
     attack = cv.attack.SinglingOut("whole")
     blurred = members.features.assign(age=[pd.Interval(20, 80, closed="both")] * len(members))
     assert attack.run(explained(members.features, blurred, members), members, others).members.value == 0
-    mixed = explained(others.features.iloc[: len(members)], members.features.iloc[: len(others)], members)
+    taken = members.features.iloc[: len(others)].reset_index(drop=True)
+    asked = others.features.iloc[: len(members)].reset_index(drop=True).assign(age=taken["age"])  # theirs is the same
+    mixed = explained(asked, taken, members)
     own = np.zeros(mixed.counterfactuals.shape, dtype=bool)
     own[:, 0] = True
     assert attack.run(replace(mixed, own=own), members, others).members.value == 0
@@ -114,8 +116,11 @@ def test_rows_of_a_table_change_nothing_and_answers_that_change_nothing_fit_ever
         attack.run(open_release(members), members, others)
     assert attack.run(explained(members.features, members.features, members), members, others).members.value == 0
     assert attack.run(attack.planted(members, others), members, others).excess.low > 0.5
-    nothing = replace(mixtures(members, others, []), status=pd.Series(["none"] * min(len(members), len(others))))
+    silent = mixtures(members, others, [])
+    none = pd.Series(["no_counterfactual"] * len(silent), dtype=object)
+    nothing = replace(silent, status=none, counterfactuals=silent.counterfactuals.map(lambda _: None))
     assert attack.run(nothing, members, others).members.n == 0
+    assert attack.run(replace(silent, status=none), members, others).members.n == len(silent)  # it shows values
 
 
 def test_columns_shuffled_each_by_itself_hold_nobodys_record_but_single_values():
@@ -130,3 +135,21 @@ def test_columns_shuffled_each_by_itself_hold_nobodys_record_but_single_values()
     }
     assert rates["multivariate"].high < 0.09 and rates["whole"].high < 0.09
     assert rates["univariate"].low > 0.09  # the only one who asked for this amount is still the only one
+
+
+def test_what_a_strict_reading_would_count_is_said_where_answers_blur_and_only_there():
+    table = cv.load("german_credit")
+    members, others = table.split(test_size=0.5, random_state=0)
+    rows = members.features.iloc[:100].reset_index(drop=True)
+    asked = others.features.iloc[:100].reset_index(drop=True)
+    blurred = rows.assign(age=[pd.Interval(18, 90, closed="both")] * len(rows))
+    attack = cv.attack.SinglingOut("changed")
+    found = attack.run(explained(asked, blurred, members), members, others)
+    assert found.members.value == 0  # decided is on answers that blur nothing
+    assert len(found.remarks) == 1 and found.remarks[0].startswith("read strictly, ")
+    strict = found.detail["fits one with what is beside blurred values"]
+    assert strict.value > 0.9 and f"{strict.value:.1%} of 100 answers" in found.remarks[0]
+    assert attack.run(explained(asked, rows, members), members, others).remarks == ()
+    wide = rows.assign(**{n: [pd.Interval(-1e9, 1e9, closed="both")] * 100 for n in rows if table.schema[n].numeric})
+    wide = asked.assign(**{n: wide[n] for n in rows if table.schema[n].numeric})
+    assert attack.run(explained(asked, wide, members), members, others).remarks == ()

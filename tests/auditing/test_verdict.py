@@ -43,7 +43,9 @@ def test_a_word_follows_from_where_the_interval_lies(counts, expected):
 def test_too_few_people_are_told_how_many_it_takes():
     _, decisions = word(finding(Counts(0, 5, 0, 5)))
     needed = people_needed(0.1, 0.05, 1)
-    assert f"at least {needed} members and controls are needed" in decisions[0].reasons[0]
+    assert (
+        f"too few cases to show anything below 0.1, for which it takes {needed}: linkage (5)" in decisions[0].reasons[0]
+    )
     assert word(finding(Counts(0, needed, 0, needed)))[0] == "release"
 
 
@@ -128,7 +130,7 @@ def test_what_is_open_says_what_would_settle_it():
     least = people_needed(0.1, 1 - ASKING.confidence, 2)
     ask, more, longer = open_steps([alone, few, enough, late], ASKING)
     assert "in the place of its answers: intersection can only be tried by asking it" in ask
-    assert f"some attacks had 5 cases, and nothing can be shown below {least}." in more
+    assert f"some attacks had 5 cases, and it takes {least} members and as many controls" in more
     assert longer == "Let the audit run longer: the time was up for averaging."
     assert open_steps([enough], ASKING) == ()
     # Whoever cannot ask is not concerned.

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rows_in_files import ROLES, people, spread
 
 import countervail as cv
-from countervail.attack._released import people_behind
+from countervail.attack.shared.released import people_behind
 from countervail.attack.singling_out import SinglingOut, count_people
 from countervail.core import region
 from countervail.engine import Scan

@@ -19,5 +19,6 @@ from countervail.attack.linkage import Linkage as Linkage
 from countervail.attack.membership import Membership as Membership
 from countervail.attack.reidentification import Reidentification as Reidentification
 from countervail.attack.result import AttackResult as AttackResult
+from countervail.attack.row_order import RowOrder as RowOrder
 from countervail.attack.shallow import Shallow as Shallow
 from countervail.attack.singling_out import SinglingOut as SinglingOut

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult, rate
 from countervail.attack.shared.nearness import Block, Nearness
+from countervail.attack.shared.released import Released, value_sets
 from countervail.attack.singling_out import Columns
 from countervail.core.arrays import Bools, Floats, Ints
 from countervail.core.canonical import code_values

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from countervail.attack._released import Released
 from countervail.attack.result import AttackResult, rate, right_cells, right_rows
 from countervail.attack.shared.planted import VerbatimOracle, open_explanations
+from countervail.attack.shared.released import Released, as_seen
 from countervail.core.arrays import Bools, Ints, distinct_frame_rows
-from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.errors import CountervailError, SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains
 from countervail.core.release import Release
@@ -242,7 +242,22 @@ def seen_from_outside(owner: str, release: Any) -> Released:
     if not isinstance(release, (Explanations, Release)):
         must = "Explanations or a Release, such as what explain(...) or protect(...) gives"
         raise bad_parameter(owner, "release", must, type(release).__name__)
-    return release.without_audit()
+    outside = release.without_audit()
+    return as_seen(outside) if isinstance(outside, Explanations) else outside
+
+
+class UnansweredError(CountervailError, RuntimeError):
+    """What is attacked raised an error when it was asked: the attack is not carried out, which shows nothing."""
+
+
+def answers_of(oracle: Any, rows: Any, *, behind: bool = False) -> Explanations:
+    """What an explainer or protector answers, as whoever asks sees it; with `behind`, all that it was taken from."""
+    try:
+        given: Explanations = (getattr(oracle, "disclosed", oracle.explain) if behind else oracle.explain)(rows)
+    except CountervailError as error:
+        raise UnansweredError(str(error)) from error
+    asked = rows.reset_index(drop=True) if isinstance(rows, pd.DataFrame) else None
+    return as_seen(given.without_audit(), asked)
 
 
 def _values(column: pd.Series) -> list[Any]:

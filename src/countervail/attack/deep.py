@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released
 from countervail.attack.base import Knowledge, Scored
 from countervail.attack.result import rate, right_cells
 from countervail.attack.shallow import Attacked, Shallow, by_values, possible, single_values
+from countervail.attack.shared.released import Released
 from countervail.core.arrays import Bools
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Regions

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, people_behind, quasi_classes, shown_cells, unmoved_cells
 from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
+from countervail.attack.shared.released import Released, people_behind, quasi_classes, shown_cells, unmoved_cells
 from countervail.core.arrays import Ints
 from countervail.core.table import Table
 

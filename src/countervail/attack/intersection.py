@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.core.arrays import Bools, Ints
 from countervail.core.cells import cell_text
@@ -84,8 +84,7 @@ class Intersection(OracleAttack):
 
 
 def _told(oracle: Explains, queries: pd.DataFrame) -> Explanations:
-    told: Explanations = getattr(oracle, "disclosed", oracle.explain)(queries)
-    return told.without_audit()
+    return answers_of(oracle, queries, behind=True)
 
 
 def _answers(e: Explanations, register: pd.DataFrame) -> Iterator[tuple[int, str, Bools]]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.planted import CentredOracle
 from countervail.core.arrays import Bools, Floats, Ints
@@ -82,8 +82,7 @@ class Inversion(OracleAttack):
 
     def left(self, oracle: Invertible, queries: pd.DataFrame, table: Table) -> dict[str, Any]:
         """People left of each explanation: nominally, and after each part in turn; with `runs`, the posterior too."""
-        told = getattr(oracle, "disclosed", oracle.explain)
-        records = _records(told(queries).without_audit(), table)
+        records = _records(answers_of(oracle, queries, behind=True), table)
         register = table.select("quasi")
         if not len(records.cells):
             nothing = np.zeros(0, dtype=np.int64)

@@ -8,11 +8,11 @@ from typing import ClassVar, Final
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import open_release
+from countervail.attack.shared.released import Released, value_sets
 from countervail.core.arrays import Bools, Ints, distinct_rows
 from countervail.core.canonical import code_values
 from countervail.core.errors import RefusedError, bad_parameter

@@ -7,9 +7,16 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, people_behind, people_of, quasi_classes, shown_cells, unmoved_cells
 from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
 from countervail.attack.result import UNSAID
+from countervail.attack.shared.released import (
+    Released,
+    people_behind,
+    people_of,
+    quasi_classes,
+    shown_cells,
+    unmoved_cells,
+)
 from countervail.core.arrays import Ints
 from countervail.core.errors import bad_parameter
 from countervail.core.table import Table

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from countervail.attack._released import Released, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.nearness import Nearness
+from countervail.attack.shared.released import Released, value_sets
 from countervail.attack.shared.roc import tell_members
 from countervail.attack.singling_out import Columns
 from countervail.core.table import Table

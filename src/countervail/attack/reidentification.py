@@ -6,12 +6,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from countervail.attack._released import Released, plain_sets, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import coincidence, crowd
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import jittered_explanations
+from countervail.attack.shared.released import Released, plain_sets, value_sets
 from countervail.attack.singling_out import Columns, count_people, over_columns
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Regions

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, value_sets
 from countervail.attack.base import Criterion, Knowledge, Plan, ReleaseAttack, Scored
+from countervail.attack.shared.released import Released, value_sets
 from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.region import Regions

@@ -9,11 +9,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import Released, changed_sets, plain_axis, value_sets
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import coincidence, crowd
 from countervail.attack.shared.planted import answers_to_strangers, open_explanations
+from countervail.attack.shared.released import Released, changed_sets, plain_axis, value_sets
 from countervail.core.arrays import Bools, Ints, distinct_rows, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
@@ -27,6 +27,7 @@ from countervail.engine.columns import distinct_people
 Columns = Literal["quasi", "features"]
 Conditions = Literal["multivariate", "univariate", "whole", "changed"]
 _CONDITIONS = ("multivariate", "univariate", "whole", "changed")
+_STRICT = "fits one with what is beside blurred values"
 _LABELS = {"whole": "whole records", "changed": "changed values"}
 
 
@@ -121,23 +122,32 @@ class SinglingOut(SetAttack):
         silent = self._silent(release, names, len(asked))
         inside, outside = (_with(count_people(asked, p), silent, len(p)) for p in (table.frame, strangers))
         blind = _with(count_people(self._blind(asked, control), table.frame), silent, len(table))
+        strict = self._blurred(release, table, strangers)
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
             coincidence(outside, len(table), len(strangers)),
             clopper_pearson(int((blind == 1).sum()), len(blind)),
             inside[:0] if wholly else inside,
-            {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside)), **self._blurred(release, table)},
+            {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside)), **strict},
+            _strictly(*strict.values()) if strict and self._blurs(release, names) else (),
         )
 
-    def _blurred(self, release: Released, table: Table) -> dict[str, Estimate]:
-        """How many answers fit one person by all that they change, where some of that is blurred."""
+    def _blurred(self, release: Released, table: Table, strangers: pd.DataFrame) -> dict[str, Estimate]:
+        """How many answers fit one person, of the data and of strangers, by all that they change, blurred or not."""
         if self.conditions != "changed" or not isinstance(release, Explanations):
             return {}
         sets = over_columns(changed_sets(release), self._names(release, table, "features"))
         some: Regions = sets[self._some(np.arange(len(sets)))]
-        fitting = count_people(some, table.frame)
-        return {"fits one with what is beside blurred values": clopper_pearson(int((fitting == 1).sum()), len(fitting))}
+        alone = (count_people(some, people) == 1 for people in (table.frame, strangers))
+        inside, outside = (clopper_pearson(int(one.sum()), len(one)) for one in alone)
+        return {_STRICT: inside, f"{_STRICT}, strangers": outside}
+
+    def _blurs(self, release: Released, names: Sequence[str]) -> bool:
+        """Whether any answer blurs a value that it changes."""
+        sets = self._sets(release, names)
+        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
+        return not _plainly(sets, free).all()
 
     def planted(self, table: Table, control: Table) -> Released:
         """Everybody's record as if it were an explanation; where changes are looked at, of a stranger who asked."""
@@ -215,6 +225,17 @@ class SinglingOut(SetAttack):
         drawn = [control.frame[a.name].iloc[r].reset_index(drop=True) for a, r in zip(asked.axes, rows)]
         axes = [plain_axis(values, a.name, control.schema) for a, values in zip(asked.axes, drawn)]
         return Regions(tuple(axes), len(asked), asked.free)
+
+
+def _strictly(inside: Estimate, outside: Estimate) -> tuple[str, ...]:
+    """What counts as a failed try here, and is singling out where that is read strictly."""
+    if not inside.value > 0:
+        return ()
+    return (
+        f"read strictly, {inside.value:.1%} of {inside.n:,} answers single one person out ({outside.value:.1%} among "
+        f"as many strangers), by all they change, blurred or not. Decided is on answers that blur nothing: Opinion "
+        f"05/2014 takes k-anonymity for a defence against singling out, Cohen and Nissim (2020) do not.",
+    )
 
 
 def count_people(asked: Regions, people: pd.DataFrame | Scan) -> Ints:

@@ -14,7 +14,18 @@ import numpy as np
 
 from countervail import registry
 from countervail.attack import AttackResult, OracleAttack
-from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding, SetSizes, detail_of, worst_group
+from countervail.attack.base import UnansweredError
+from countervail.auditing.finding import (
+    ANSWERS_ALONE,
+    TIME_UP,
+    UNSTEADY,
+    Counts,
+    Finding,
+    SetSizes,
+    detail_of,
+    group_details,
+    worst_group,
+)
 from countervail.auditing.groups import GroupPart
 from countervail.auditing.subject import Subject
 from countervail.core.errors import CountervailError, RefusedError, bad_parameter
@@ -100,6 +111,40 @@ def not_asked(subject: Subject, only: Sequence[str] | None = None) -> tuple[Find
     )
 
 
+def not_fitting(subject: Subject, only: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """Attacks that are too patient for so much, or need a search that can be rerun: they are said not to apply."""
+    found = []
+    for name, kind in registry.attacks().items():
+        if (only is not None and name not in only) or _can(kind, subject):
+            continue
+        asks = issubclass(kind, OracleAttack)
+        if asks and (subject.is_table or (subject.oracle is None and not kind.reruns)):
+            continue  # there is nothing to ask, or `not_asked` says so
+        why = (
+            "it reruns the search of a protector, and none that can be rerun was given"
+            if asks
+            else f"it is too patient for more than {_SMALL} released things or {_NARROW} columns"
+        )
+        found.append(
+            Finding(kind().label, kind.criterion, asks, registry.summary(kind), status="does not apply", why=why)
+        )
+    return tuple(found)
+
+
+def not_read(subject: Subject) -> tuple[Finding, ...]:
+    """What leaves and is tried by no attack, and answers that change: no recipient may pass for either."""
+    found = []
+    if subject.unread:
+        why = f"no attack reads this: {'; '.join(subject.unread)}"
+        found.append(
+            Finding("beside the values", "singling out", False, "Texts and orders beside the values.", why=why)
+        )
+    if not subject.steady:
+        summary = "Ask the same questions again, in another order."
+        found.append(Finding("asked twice", "singling out", True, summary, status="failed", why=UNSTEADY))
+    return tuple(found)
+
+
 def _by_group(attack: Any, subject: Subject) -> bool:
     """Whether an attack can be tried on a group: on answers to it, or person by person."""
     return not isinstance(attack, OracleAttack) and (
@@ -124,7 +169,7 @@ def run_battery(
         ended[done.step] = done
         if progress is not None:
             progress(len(ended), len(plan))
-    return tuple(f for i in range(len(setting.attacks)) if (f := _finding(setting, i, ended)) is not None)
+    return tuple(_finding(setting, i, ended) for i in range(len(setting.attacks)))
 
 
 class TimeUp(BaseException):
@@ -136,7 +181,7 @@ def _one_by_one(setting: Setting, plan: Sequence[Step], until: float | None) -> 
         if until is not None and time.monotonic() >= until:
             return
         try:
-            with _alarm(until):
+            with alarm(until):
                 done = carry_out(setting, step)
         except TimeUp:
             return
@@ -144,7 +189,7 @@ def _one_by_one(setting: Setting, plan: Sequence[Step], until: float | None) -> 
 
 
 @contextmanager
-def _alarm(until: float | None) -> Iterator[None]:
+def alarm(until: float | None) -> Iterator[None]:
     """End what runs in here when the time is up: in the main thread, where the system has a timer for it."""
     here = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     if until is None or not here or signal.getitimer(signal.ITIMER_REAL)[0]:
@@ -212,6 +257,9 @@ def carry_out(setting: Setting, step: Step) -> Done:
         else:
             what = setting.subject.released
         result = attack.run(what, people, strangers)
+    except UnansweredError as error:
+        why = f"what is audited raised {_kind(error)} when it was asked"
+        return Done(step, "failed", time.perf_counter() - start, why=why)
     except CountervailError as error:
         told = step.on == "planted" and isinstance(error, RefusedError)  # there is no leak that it could find
         outcome: Outcome = "cannot show anything" if told else "does not apply"
@@ -221,8 +269,12 @@ def carry_out(setting: Setting, step: Step) -> Done:
     return Done(step, "run", time.perf_counter() - start, result)
 
 
-def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | None:
-    """What became of an attack; None where it does not apply."""
+def _kind(error: UnansweredError) -> str:
+    return type(error.__cause__).__name__
+
+
+def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding:
+    """What became of an attack."""
     attack = setting.attacks[i]
     empty = Finding(
         attack.label,
@@ -231,16 +283,16 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | Non
         registry.summary(type(attack)),
     )
     planted, real = ended.get(Step(i, "planted")), ended.get(Step(i, "real"))
-    if any(d is not None and d.outcome == "does not apply" for d in (planted, real)):
-        return None
     seconds = sum(d.seconds for s, d in ended.items() if s.attack == i)
+    if idle := next((d for d in (planted, real) if d is not None and d.outcome == "does not apply"), None):
+        return replace(empty, status="does not apply", why=idle.why, seconds=seconds)
     found = None if planted is None or planted.result is None else Counts.of(planted.result)
     if planted is not None and planted.outcome == "cannot show anything":
         return replace(empty, status="does not apply", why=planted.why, seconds=seconds)
     if failed := next((d for d in (planted, real) if d is not None and d.outcome == "failed"), None):
         return replace(empty, status="failed", why=failed.why, planted=found, seconds=seconds)
     if planted is None or real is None or real.result is None:
-        return replace(empty, why="the time was up", planted=found, seconds=seconds)
+        return replace(empty, why=TIME_UP, planted=found, seconds=seconds)
     if found is not None and found.n < _ENOUGH:
         why = f"even where everything is open it has {found.n} cases here, too few to be told from chance"
         return replace(empty, status="does not apply", why=why, planted=found, seconds=seconds)
@@ -252,16 +304,27 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding | Non
     return replace(
         empty,
         status="run",
+        why=_left_out(setting, i, ended),
         counts=Counts.of(real.result),
         baseline=real.result.baseline,
         planted=found,
         sets=SetSizes.of(real.result.set_sizes),
-        detail=detail_of(real.result),
+        detail={**detail_of(real.result), **group_details(groups)},
         remarks=real.result.remarks,
         curve=real.result.curve,
         worst=worst_group(groups),
         seconds=seconds,
     )
+
+
+def _left_out(setting: Setting, i: int, ended: dict[Step, Done]) -> str:
+    """Groups on which an attack was to be tried and was not: what it found is not said of them."""
+    if not _by_group(setting.attacks[i], setting.subject):
+        return ""
+    ends = [ended.get(Step(i, "group", g)) for g in range(len(setting.groups))]
+    late, failed = sum(d is None for d in ends), sum(d is not None and d.outcome == "failed" for d in ends)
+    said = [f"{TIME_UP} for {late} of {len(ends)} groups"] * bool(late)
+    return "; ".join(said + [f"it failed on {failed} of {len(ends)} groups"] * bool(failed))
 
 
 def _some_of(table: Table) -> Table:

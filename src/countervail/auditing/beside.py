@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from countervail import measure
+from countervail.auditing.battery import TimeUp, alarm
+from countervail.auditing.finding import TIME_UP
 from countervail.auditing.groups import large_groups
 from countervail.auditing.subject import Subject
 from countervail.core.errors import CountervailError
@@ -39,27 +42,39 @@ def by_group(e: Explanations, by: str) -> dict[str, dict[str, Any]]:
     return out
 
 
-def influence(subject: Subject, table: Table) -> dict[str, Any] | None:
-    """What a learner predicts of people with and without their own record, of some drawn at random.
+def influence(subject: Subject, table: Table, until: float | None = None) -> dict[str, Any] | None:
+    """What a learner predicts of people with and without their own record, of some drawn at random; or `why` not.
 
-    None where no protector is given that could be run again, or no column of few values that is published.
+    None where answers leave and no table: the test is about tables.
     """
     from countervail.attack import DifferentialInferenceTest
 
     maker, released = subject.maker, subject.released
-    if not subject.is_table or maker is None or not table.schema.names("quasi"):
+    if isinstance(released, Explanations):
         return None
-    shown = set(released.others.columns) if not isinstance(released, Explanations) else set()
+    if maker is None:
+        return {"column": None, "why": "only the table was given, and no protector that could be run again"}
+    shown = set(released.others.columns) if table.schema.names("quasi") else set()
     wanted = [*table.schema.names("sensitive"), *table.schema.names("target"), *table.schema.names("attribute")]
     column = next((n for n in wanted if n in shown and 2 <= table.frame[n].nunique() <= _VALUES), None)
     if column is None:
-        return None
+        return {
+            "column": None,
+            "why": f"it needs quasi-identifiers and a column of 2 to {_VALUES} values that is shown",
+        }
+    if until is not None and time.monotonic() >= until:
+        return {"column": column, "why": TIME_UP}
     quick = hasattr(type(maker), "leave_one_out")
     people = min(_PEOPLE if quick else _FEW, len(table))
     test = DifferentialInferenceTest(maker, n_records=people, beside=0)
     try:
-        found = test.run(table, column).to_dict()
+        with alarm(until):
+            found = test.run(table, column).to_dict()
+    except TimeUp:
+        return {"column": column, "why": TIME_UP}
     except CountervailError as error:
         return {"column": column, "why": str(error)}
+    except Exception as error:  # noqa: BLE001 - whatever somebody else's protector raises; its text may hold rows
+        return {"column": column, "why": f"what is audited raised {type(error).__name__} when it was run again"}
     kept: Mapping[str, Any] = {key: found[key] for key in ("learner", "tested", "mean", "changed_predictions")}
     return {"column": column, **kept, "above": found["share_above"]}

@@ -15,6 +15,8 @@ from countervail.core.files.json_data import is_count, is_text, need
 from countervail.core.stats import Estimate, clopper_pearson, excess_interval, excess_p_value, plain_json, plain_value
 
 Status = Literal["run", "not run", "failed", "does not apply"]
+TIME_UP = "the time was up"
+UNSTEADY = "it answers the same question differently each time, though it declares no noise"
 ANSWERS_ALONE = "only answers were given, and nobody who could be asked"
 _EDGES = (1, 2, 5, 10, 20, 50, 100)  # people behind something released, from here on
 _SURE = 0.025  # the chance with which a planted leak may be found by luck
@@ -181,6 +183,14 @@ def worst_group(groups: Mapping[str, Counts]) -> WorstGroup | None:
     """The group with the largest excess that is shown: by the lower end of the interval, then by the value."""
     each = [WorstGroup(name, counts, len(groups)) for name, counts in groups.items()]
     return max(each, key=lambda g: ((e := g.excess()).low, e.value), default=None)
+
+
+GROUP = "in the group "  # begins the name of a figure about one group
+
+
+def group_details(groups: Mapping[str, Counts]) -> dict[str, Estimate]:
+    """The excess in every group, with intervals that are sure for all of them together."""
+    return {f"{GROUP}{name}": WorstGroup(name, counts, len(groups)).excess() for name, counts in groups.items()}
 
 
 def detail_of(result: AttackResult) -> dict[str, Estimate]:

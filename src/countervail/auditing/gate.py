@@ -59,7 +59,8 @@ class Condition:
         there = [f for f in audit.findings if self.attack in (f.attack, f.attack.partition(" ")[0])]
         if not there:
             return GateResult(self.text, False, f"no attack '{self.attack}' was run")
-        for f in there:
+        # One way of an attack that does not apply is no reason; if none of them applies, nothing is known.
+        for f in [f for f in there if f.status != "does not apply"] or there:
             if f.status != "run":
                 return GateResult(self.text, False, f"{f.attack} was not run: {f.why or f.status}")
             value = getattr(_estimate(f, self.rate), _ENDS[self.end])

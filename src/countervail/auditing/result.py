@@ -12,7 +12,7 @@ from typing import Any, Self
 from countervail.auditing.appetite import Appetite
 from countervail.auditing.claims import Claim
 from countervail.auditing.finding import Finding
-from countervail.auditing.verdict import WORDS, Ruling, Word, decide, open_steps, overall
+from countervail.auditing.verdict import WORDS, Ruling, Word, decide, open_steps, overall, why_void
 from countervail.auditing.written import texts
 from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.files.frames import write_text
@@ -65,7 +65,7 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        return WORDS[self.verdict]
+        return why_void(self.findings) if self.verdict == "void" else WORDS[self.verdict]
 
     @property
     def steps(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from countervail.auditing.appetite import Appetite
-from countervail.auditing.battery import Setting, fitting_attacks, not_asked, run_battery
+from countervail.auditing.battery import Setting, fitting_attacks, not_asked, not_fitting, not_read, run_battery
 from countervail.auditing.beside import by_group, influence
 from countervail.auditing.claims import claims_of, measured
 from countervail.auditing.groups import groups_of
@@ -102,15 +102,16 @@ def audit(
     setting = Setting(subject, table, fitting_attacks(subject, attacks), groups_of(subject, table, by))
     workers = _workers(jobs, setting)
     until = None if limit is None else start + limit
-    findings = run_battery(setting, until=until, jobs=workers, progress=progress) + not_asked(subject, attacks)
+    findings = run_battery(setting, until=until, jobs=workers, progress=progress)
+    findings += not_asked(subject, attacks) + not_fitting(subject, attacks) + not_read(subject)
     claims = claims_of(subject.guarantee, subject.maker)
     beside: dict[str, Any] = {}
     if by is not None and isinstance(subject.released, Explanations):
         beside["groups"] = by_group(subject.released, by)
     if until is None or time.monotonic() < until:
         claims = [measured(c, subject.name, _DRAWS) for c in claims]
-        if (found := influence(subject, table)) is not None:
-            beside["influence"] = found
+    if (found := influence(subject, table, until)) is not None:
+        beside["influence"] = found
     return Audit.settle(
         _asked(subject, table, by),
         _leaves(subject.released, table.schema),

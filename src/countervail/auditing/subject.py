@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,21 @@ import numpy as np
 import pandas as pd
 
 from countervail import registry
-from countervail.core.arrays import Bools, number_columns, number_rows
+from countervail.attack.shared.released import alike, as_seen
+from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import CountervailError, ParameterError, RefusedError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee
 from countervail.core.people import people_of, person_columns
 from countervail.core.release import Release
+from countervail.core.rng import generator
 from countervail.core.table import Table
+from countervail.core.words.notes import is_written
 
 UNKNOWN = "unknown"  # the maker of what does not say how it was made
 _OVERLAP = 0.05  # share of controls who may be equal to a member beyond what members are to each other
-_PROBE = 20  # questions that are asked twice
+_STEP = 0.1  # of the spread of a number: what lies within it may be the same under noise or rounding
+_PROBE, _AGAIN = 20, 200  # questions that show how answers look, and those that are asked twice
 _FEWEST = 20  # members and controls below which nothing is worth being counted
 
 
@@ -31,6 +35,8 @@ class Subject:
 
     `strangers` are the controls who did not ask themselves, or whose own values are marked in the answers: an answer
     that holds the asker's values would else be found to speak of a control. `askers` are those who are asked about.
+    `unread` names what leaves beside the values and is read by no attack; `steady` is whether what declares no noise
+    gives the same answer to the same question.
     """
 
     kind: str
@@ -42,6 +48,8 @@ class Subject:
     maker: Any = None
     caveats: tuple[str, ...] = ()
     made: Mapping[str, Any] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    steady: bool = True
 
     @property
     def guarantee(self) -> Guarantee:
@@ -62,6 +70,7 @@ def read_subject(what: Any, table: Table, control: Table, *, answers: int = 1000
     if isinstance(what, Explanations):
         return _answered(what, table, control)
     if isinstance(what, Release):
+        _check_table(what, table)
         return Subject("table", _made_by(what), what, control, control, caveats=what.caveats, made=what.provenance)
     if hasattr(what, "explain") or hasattr(what, "protect"):
         return _asked(what, table, control, answers)
@@ -95,11 +104,23 @@ def check_controls(table: Table, control: Table) -> None:
         shared = np.isin(person[len(table) :], person[: len(table)])
         if shared.any():
             _refuse_overlap(int(shared.sum()), "by their identifiers")
-        return
     features = [n for n in table.schema.names("quasi", "sensitive", "attribute", "target") if n in table.frame.columns]
     inside, outside = _equal_rows(table.frame, control.frame, features)
     if outside.mean() > 2 * inside.mean() + _OVERLAP:
         _refuse_overlap(int(outside.sum()), "in every column")
+    inside, outside = _equal_rows(*_coarse(table, control, features), features)
+    if outside.mean() > 2 * inside.mean() + _OVERLAP + 3 / len(outside):  # of few controls some meet by chance
+        _refuse_overlap(int(outside.sum()), "in every column but for a little noise or rounding")
+
+
+def _coarse(table: Table, control: Table, names: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Both with numbers in steps of a tenth of their spread."""
+    frames = [t.frame[list(names)].copy() for t in (table, control)]
+    for name in (n for n in names if table.schema[n].numeric):
+        numbers = [pd.to_numeric(f[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan) for f in frames]
+        step = _STEP * max(float(np.nanstd(numbers[0])), 1e-12) if np.isfinite(numbers[0]).any() else 1.0
+        frames = [f.assign(**{name: np.floor(v / step + 0.5)}) for f, v in zip(frames, numbers)]
+    return frames[0], frames[1]
 
 
 def _refuse_overlap(count: int, how: str) -> None:
@@ -128,12 +149,16 @@ def _asked(what: Any, table: Table, control: Table, answers: int) -> Subject:
     try:
         if not hasattr(what, "explain"):
             released: Explanations | Release = what.protect(table)
+            if isinstance(released, Release):
+                _check_table(released, table)
             return Subject(
                 "table protector", name, released, control, control, None, what, released.caveats, released.provenance
             )
         marked = what.explain(_rows(control, _PROBE)).own is not None
         askers, strangers = (control, control) if marked else control.split(test_size=0.5, random_state=0)
-        first, again = what.explain(_rows(askers, answers)), what.explain(_rows(askers, min(answers, _PROBE)))
+        rows = _rows(askers, answers)
+        some = generator(0).permutation(len(rows))[:_AGAIN]  # in another order, and beside others than before
+        first, again = what.explain(rows), what.explain(rows.iloc[some].reset_index(drop=True))
     except CountervailError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises; its text may hold rows
@@ -142,12 +167,23 @@ def _asked(what: Any, table: Table, control: Table, answers: int) -> Subject:
         ) from None
     if not isinstance(first, Explanations):
         raise bad_parameter("audit", "what", "something whose explain() gives Explanations", type(first).__name__)
-    caveats = first.caveats
+    _check_columns(first, table)
+    _check_rows(first, rows)
     noisy = bool(registry.fact(type(what), "draws_noise")) and not registry.fact(type(what), "keeps_draw")
-    if not noisy and not _same(first, again, _PROBE):
-        caveats = (*caveats, "It answers the same question differently each time, though it declares no noise.")
-    out = replace(first, audit=None)
-    return Subject("explainer", name, out, strangers, askers, what, what, caveats, first.provenance)
+    ours = type(what).__module__.startswith("countervail.")
+    return Subject(
+        "explainer",
+        name,
+        as_seen(first.without_audit(), rows),
+        strangers,
+        askers,
+        what,
+        what,
+        first.caveats if ours else (),
+        first.provenance,
+        unread_in(first, table, caveats=not ours),
+        noisy or _same(first, again, some),
+    )
 
 
 def _answered(e: Explanations, table: Table, control: Table) -> Subject:
@@ -163,17 +199,58 @@ def _answered(e: Explanations, table: Table, control: Table) -> Subject:
                 f"explanations: whoever asked is found in the answer. Give other people."
             )
         strangers = control.take(~asked) if asked.any() else control
-    return Subject("explanations", _made_by(e), e, strangers, control, caveats=e.caveats, made=e.provenance)
+    return Subject(
+        "explanations",
+        _made_by(e),
+        as_seen(e),
+        strangers,
+        control,
+        caveats=e.caveats,
+        made=e.provenance,
+        unread=unread_in(e, table, caveats=False),
+    )
+
+
+def unread_in(e: Explanations, table: Table, *, caveats: bool) -> tuple[str, ...]:
+    """What leaves with answers beside their values, and is read by no attack."""
+    said = []
+    if notes := sum(bool(text) and not is_written(text, e.schema) for text in e.notes or ()):
+        said.append(f"{notes:,} answers come with notes in words of their own")
+    if caveats and e.caveats:
+        said.append(f"the answers come with caveats in words of their own ({len(e.caveats):,}, not repeated here)")
+    shown = [str(n) for n in e.counterfactuals.columns]
+    if shown != [n for n in table.schema.names() if n in shown]:
+        said.append("the columns stand in another order than in the schema")
+    return tuple(said)
+
+
+def _check_rows(e: Explanations, rows: pd.DataFrame) -> None:
+    """Answers are about the rows that were asked about."""
+    query = np.asarray(e.query)
+    there = len(query) == len(e.factuals) and ((query >= 0) & (query < len(rows))).all()
+    asked = rows.iloc[query if there else query[:0]].reset_index(drop=True)
+    names = [n for n in e.factuals.columns if n in asked.columns]
+    if not there or not names or not all(alike(asked[n], e.factuals[n]).all() for n in names):
+        raise RefusedError(
+            "What is to be audited gives answers about other rows than it was asked about: the values that it calls "
+            "the asker's own may be anybody's. `factuals` must be the rows that were asked about, in their order."
+        )
 
 
 def _rows(people: Table, most: int) -> pd.DataFrame:
     return people.frame[people.schema.features].iloc[:most].reset_index(drop=True)
 
 
-def _same(a: Explanations, b: Explanations, rows: int) -> bool:
-    """Whether the first queries got the same answers both times."""
-    shown = [e.counterfactuals[np.asarray(e.query) < rows].astype(str).reset_index(drop=True) for e in (a, b)]
-    return bool(shown[0].equals(shown[1]))
+def _same(first: Explanations, again: Explanations, rows: Ints) -> bool:
+    """Whether these queries got the same answers, notes and statuses both times; `again` has them in this order."""
+    both = []
+    for e, order in ((first, rows), (again, np.arange(len(rows)))):
+        query = np.asarray(e.query)
+        at = [np.flatnonzero(query == q) for q in order]
+        notes = pd.Series([""] * len(e) if e.notes is None else list(e.notes))
+        told = pd.concat([e.status, e.after, notes, e.counterfactuals], axis=1).astype(str)
+        both.append(told.iloc[np.concatenate(at)].reset_index(drop=True))
+    return list(both[0].columns) == list(both[1].columns) and both[0].equals(both[1])
 
 
 def _made_by(released: Explanations | Release) -> str:
@@ -182,10 +259,32 @@ def _made_by(released: Explanations | Release) -> str:
 
 
 def _check_columns(e: Explanations, table: Table) -> None:
-    """Explanations speak of the table's own columns."""
-    strange = [n for n in e.counterfactuals.columns if n not in table.schema.names()]
+    """Explanations speak of the table's own columns, and of no identifier."""
+    shown = [str(n) for n in e.counterfactuals.columns]
+    _refuse_identifiers("The explanations given to audit show", shown, table)
+    strange = [n for n in shown if n not in table.schema.names()]
     if strange:
         raise ParameterError(
             f"The explanations given to audit speak of columns that the table does not have: {', '.join(strange[:5])}. "
             f"Give the table that they came from, or read them with cv.read_explanations(..., decode=...)."
+        )
+
+
+def _check_table(release: Release, table: Table) -> None:
+    """A published table has columns of the table that it came from, and no identifier."""
+    shown = [*map(str, release.regions.names), *map(str, release.others.columns)]
+    _refuse_identifiers("The published table given to audit has", shown, table)
+    strange = [n for n in shown if n not in table.schema.names()]
+    if strange:
+        raise ParameterError(
+            f"The published table given to audit has {len(strange)} columns that the table behind it does not have: no "
+            f"attack would read them. Leave them out, or declare them in the schema."
+        )
+
+
+def _refuse_identifiers(whose: str, shown: Sequence[str], table: Table) -> None:
+    if named := [n for n in shown if n in table.schema.names("identifier")]:
+        raise ParameterError(
+            f"{whose} {len(named)} columns that are declared identifiers, '{named[0]}' among them: that names people, "
+            f"and no attack is needed. Leave them out."
         )

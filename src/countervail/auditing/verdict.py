@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 from countervail.auditing.appetite import Appetite, Recipient
 from countervail.auditing.claims import Claim
-from countervail.auditing.finding import ANSWERS_ALONE, Counts, Finding
+from countervail.auditing.finding import ANSWERS_ALONE, TIME_UP, UNSTEADY, Counts, Finding
 from countervail.core.stats import Estimate, holm, plain_json
 
 Word = Literal["reject", "not shown", "release", "void"]
 WORDS: dict[Word, str] = {
     "reject": "The evidence speaks against letting this leave.",
-    "not shown": "Neither is shown: that it exposes people more than is accepted, nor that it does not.",
+    "not shown": "Open: the attacks do not show that it exposes people more than is accepted, nor that it does not.",
     "release": "The evidence speaks for letting this leave, within what was tested.",
-    "void": "This audit says nothing: an attack did not find the leak that was planted for it.",
+    "void": "This audit says nothing.",
 }
 
 
@@ -66,7 +66,23 @@ def overall(decisions: Sequence[Ruling], findings: Sequence[Finding]) -> Word:
     words = [d.word for d in decisions]
     if "reject" in words:
         return "reject"
+    if any(f.why == UNSTEADY for f in findings):
+        return "void"
     return "release" if words and all(w == "release" for w in words) else "not shown"
+
+
+def why_void(findings: Sequence[Finding]) -> str:
+    """Why an audit says nothing."""
+    missed = [f.attack for f in findings if f.status == "run" and not f.found_planted]
+    if missed:
+        return f"This audit says nothing: the leak that was planted for it was not found by {', '.join(missed)}."
+    if not any(f.status == "run" for f in findings):
+        return f"This audit says nothing: no attack was carried out ({'; '.join(_whys(findings)) or 'none applies'})."
+    return f"This audit says nothing: {UNSTEADY}."
+
+
+def _whys(findings: Sequence[Finding]) -> list[str]:
+    return list(dict.fromkeys(f.why for f in findings if f.why and f.status != "does not apply"))[:3]
 
 
 def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ...]:
@@ -74,7 +90,9 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
     tested, alpha = _tests(findings, appetite), 1 - appetite.confidence
     left = [f for f in findings if f.status == "not run" and any(r.asks or not f.asks for r in appetite.recipients)]
     asking = [f.attack for f in left if f.why == ANSWERS_ALONE]
-    waiting = [f.attack for f in left if f.why != ANSWERS_ALONE]
+    waiting = [f.attack for f in (*left, *findings) if f.why.startswith(TIME_UP)]
+    waiting = list(dict.fromkeys(waiting))
+    beside = [f.why.partition(": ")[2] for f in left if f.why not in (ANSWERS_ALONE, TIME_UP)]
     few = [(people_needed(t, alpha, len(tested)), f.counts.n) for f in findings for (a, t) in tested if a == f.attack]
     few = [(least, n) for least, n in few if n < least]
     said = []
@@ -85,11 +103,13 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
         )
     if few:
         said.append(
-            f"Ask about more people and hold out more: some attacks had {min(n for _, n in few)} cases, and nothing "
-            f"can be shown below {max(least for least, _ in few)}."
+            f"Ask about more people and hold out more: some attacks had {min(n for _, n in few):,} cases, and it takes "
+            f"{max(least for least, _ in few):,} members and as many controls to show that little is exposed."
         )
     if waiting:
         said.append(f"Let the audit run longer: the time was up for {', '.join(waiting)}.")
+    if beside:
+        said.append(f"Read what no attack reads, or leave it out: {'; '.join(beside)}.")
     return tuple(said)
 
 
@@ -144,28 +164,24 @@ def _by_attacks(
         ]
         return made("reject", said)
     open_ones = [f"{f.attack} was not run: {f.why}" for f in there if f.status in ("not run", "failed")]
+    open_ones += [f"{f.attack}: {f.why}" for f in run if f.why]
     open_ones += [
         f"{f.attack} did not find the leak planted for it" for f in there if f.status == "run" and f not in run
     ]
     unsure = [f for f in run if tested[f.attack, threshold].below >= alpha]
+    least = people_needed(threshold, alpha, len(tested))
+    few = [f for f in unsure if f.counts.n < least]
     open_ones += [
-        f"{f.attack}: {_figure(f.counts.excess())} may be above {threshold:g}"
-        + _needed(f, threshold, alpha, len(tested))
-        for f in unsure
+        f"{f.attack}: {_figure(f.counts.excess())} may be above {threshold:g}" for f in unsure if f not in few
     ]
+    if few:
+        each = ", ".join(f"{f.attack} ({f.counts.n:,})" for f in few)
+        open_ones.append(f"too few cases to show anything below {threshold:g}, for which it takes {least:,}: {each}")
     if open_ones or not run:
         return made("not shown", open_ones or ["no attack of this kind applies"])
     return made(
         "release", [f"{f.attack}: {_figure(f.counts.excess())} is shown to be below {threshold:g}" for f in run]
     )
-
-
-def _needed(f: Finding, threshold: float, alpha: float, tests: int) -> str:
-    """Whether there were enough people for any other answer."""
-    least = people_needed(threshold, alpha, tests)
-    if least and f.counts.n < least:
-        return f" (with {f.counts.n} cases nothing could be shown: at least {least} members and controls are needed)"
-    return ""
 
 
 def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequence[Claim]) -> list[Ruling]:

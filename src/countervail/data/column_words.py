@@ -29,8 +29,8 @@ _WORDS: dict[str, dict[str, str]] = {
         "en": "age birth* born dob sex gender race ethnic* nationality native country city town domicile zip zipcode "
         "postcode postalcode postal region county state address street marital* married marry marriage civil "
         "civilstatus personalstatus relationship education* educ* occupation job profession employment housing "
-        "property residence foreign* religion language children dependents date day admission admitted discharge* height "
-        "weight",
+        "property residence foreign* religion language children dependents date day admission admitted discharge* "
+        "height weight",
         "de": "alter geburt* geboren geb geschlecht ethni* herkunft nationalitat staatsangehorig* staatsburger* land "
         "stadt ort wohnort gemeinde plz postleitzahl region kreis landkreis bundesland adresse anschrift strasse "
         "hausnummer familienstand bildung* schulabschluss abschluss beruf* tatigkeit beschaftigung wohn* religion "

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.attack._released import plain_axis
+from countervail.attack.shared.released import plain_axis
 from countervail.core.arrays import Floats
 from countervail.core.divergence import half_l1, line_distance
 from countervail.core.errors import SchemaError, bad_parameter

@@ -70,7 +70,7 @@ def check_is_silent_on_an_empty_release(a: Any) -> None:
     everything = open_explanations(table)
     nothing = Explanations(
         everything.factuals,
-        everything.counterfactuals,
+        everything.counterfactuals.map(lambda _: None),
         pd.Series(["no_counterfactual"] * len(table)),
         everything.before,
         everything.after,

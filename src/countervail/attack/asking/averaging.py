@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import crowd
 from countervail.attack.shared.planted import NoisyOracle
@@ -133,7 +133,7 @@ class Averaging(OracleAttack):
         order = generator(self.random_state).permutation(len(control))
         tried = order if self.n_targets is None else order[: _TRIES * self.n_targets]
         rows = control.features.iloc[tried].reset_index(drop=True)
-        e = oracle.explain(rows)
+        e = answers_of(oracle, rows)
         assert e.query is not None
         return rows.iloc[np.unique(e.query[e.found])[: self.n_targets]].reset_index(drop=True)
 
@@ -141,7 +141,7 @@ class Averaging(OracleAttack):
         """All answers to each query: every query is asked so often in one batch, every other time nearly so."""
         n = len(queries)
         asked = pd.concat([_nearly(queries, r) if r % 2 else queries for r in range(self.answers)], ignore_index=True)
-        e: Explanations = oracle.explain(asked).without_audit()
+        e = answers_of(oracle, asked)
         assert e.query is not None
         which, found = e.query % n, e.found
         cells = e.counterfactuals.astype(object)

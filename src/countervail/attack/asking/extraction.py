@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.planted import StripedOracle
 from countervail.core.arrays import Floats, Matrix
@@ -99,17 +99,17 @@ class Extraction(OracleAttack):
             raise bad_parameter("Extraction", "n_targets", "None or a whole number of at least 1", self.n_targets)
         rows = control.features.iloc[order[: 2 * n + _COMPARED]].reset_index(drop=True)
         encoder = Encoder.fit(control)
-        told = oracle.explain(rows.iloc[:n]).without_audit()
+        told = answers_of(oracle, rows.iloc[:n])
         labels, x = _decisions(told, n), encoder.encode(rows)
         points, sides = _beyond(told, encoder)
         asked = n
         if self.version == "dual" and len(points):
-            back = oracle.explain(encoder.decode(points)).without_audit()
+            back = answers_of(oracle, encoder.decode(points))
             further, others = _beyond(back, encoder)
             points, sides = np.vstack([points, further]), np.concatenate([sides, others])
             asked = min(2 * n, len(rows) - 1)
         rest = slice(max(asked, min(2 * n, len(rows) // 2)), None)
-        said = _decisions(oracle.explain(rows.iloc[n:]).without_audit(), len(rows) - n)
+        said = _decisions(answers_of(oracle, rows.iloc[n:]), len(rows) - n)
         every = np.concatenate([labels, said])
         truth = every[rest]
         copies = {

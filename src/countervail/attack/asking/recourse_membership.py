@@ -9,15 +9,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import pandas as pd
 
-from countervail.attack._released import plain_sets, value_sets
-from countervail.attack.base import Criterion, OracleAttack
+from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.planted import MemorisingOracle
+from countervail.attack.shared.released import plain_sets, value_sets
 from countervail.attack.shared.roc import auc, tell_members
 from countervail.core.arrays import Floats, Ints
 from countervail.core.errors import SchemaError, bad_parameter, check_count
-from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains
 from countervail.core.rng import generator
 from countervail.core.table import Table
@@ -168,7 +167,7 @@ class RecourseMembership(OracleAttack):
 def _distances(oracle: Explains, people: pd.DataFrame, table: Table, reference: Table) -> Floats:
     """How far each person's first counterfactual is; NaN where there is none."""
     rows = people[table.schema.features].reset_index(drop=True)
-    e: Explanations = oracle.explain(rows).without_audit()
+    e = answers_of(oracle, rows)
     assert e.query is not None
     out = np.full(len(rows), np.nan)
     if not e.found.any():

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.naive_bayes import BernoulliNB
 from sklearn.utils.validation import has_fit_parameter
 
-from countervail.attack._released import plain_axis
 from countervail.attack.differential.encodings import Spec, encode_axis
+from countervail.attack.shared.released import plain_axis
 from countervail.core.arrays import Floats, number_rows
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.divergence import Distance

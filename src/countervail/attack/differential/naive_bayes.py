@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.naive_bayes import BernoulliNB
 
-from countervail.attack._released import plain_axis
+from countervail.attack.shared.released import plain_axis
 from countervail.core.canonical import code_values
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.protocols import Agreement, LeaveOneOut

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from countervail.auditing.appetite import CRITERIA
-from countervail.auditing.finding import Finding, estimate_from
+from countervail.auditing.finding import GROUP, Finding, estimate_from
 from countervail.auditing.result import Audit
 from countervail.auditing.subject import UNKNOWN
 from countervail.auditing.written import texts
@@ -40,11 +40,11 @@ class Part:
 def lead_of(audit: Audit) -> str:
     """What was asked, in a sentence."""
     a = audit.asked
-    things = f"{a['answers']:,} explanations" if "answers" in a else f"a table of {a['rows']:,} rows"
-    maker = "" if a["name"] == UNKNOWN else f" by {a['name']}"
+    things = f"{a['answers']:,} explanations" if "answers" in a else f"A table of {a['rows']:,} rows"
+    maker = "" if a["name"] == UNKNOWN else f" by '{a['name']}'"
     return (
-        f"May this leave? {things}{maker} about {a['people']:,} people, tried against {a['controls']:,} people "
-        f"who were never in the data, on {a['date']}."
+        f"May this leave? {things}, made{maker} from the records of {a['people']:,} people. Attacked on {a['date']}, "
+        f"and compared with {a['controls']:,} people whose records were never used."
     )
 
 
@@ -83,7 +83,8 @@ def parts_of(audit: Audit) -> list[Part]:
         Part("What to do next", points=audit.steps),
         _decisions(audit),
         _leaving(audit),
-        Part("What was found", header=_HEADER, rows=[_row(f) for f in audit.findings]),
+        Part("What was found", header=_HEADER, rows=[_row(f) for f in run]),
+        *_left(audit),
     ]
     if run:
         limits = {
@@ -108,9 +109,19 @@ def parts_of(audit: Audit) -> list[Part]:
 _HEADER = ("attack", "criterion", "members", "controls", "blind", "excess", "planted leak")
 
 
+def _left(audit: Audit) -> list[Part]:
+    """Attacks without a result, with the reason: those that would apply first."""
+    left = [f for f in audit.findings if f.status != "run"]
+    rows = [
+        (f.attack, f.criterion, f.status, f.why.rstrip(".") + ".")
+        for f in sorted(left, key=lambda f: f.status == "does not apply")
+    ]
+    said = "What was not run, or failed, is no evidence: no criterion is passed while one of its attacks is open."
+    header = ("attack", "criterion", "what became of it", "why")
+    return [Part("What was not tried", [said], header=header, rows=rows)] if rows else []
+
+
 def _row(f: Finding) -> Sequence[str]:
-    if f.status != "run":
-        return (f.attack, f.criterion, f"{f.status}: {f.why}", "", "", "", "found" if f.found_planted else "")
     return (
         f.attack,
         f.criterion,
@@ -131,7 +142,11 @@ def _decisions(audit: Audit) -> Part:
         f"{r.name}: {r.description or 'no description'}{'' if r.asks else ' (does not ask)'}"
         for r in audit.appetite.recipients
     ]
-    sure = f"All decisions hold together with a confidence of {audit.appetite.confidence:.0%}."
+    sure = (
+        f"Excess is how much more often an attack succeeds on people in the data than on people who never were; the "
+        f"threshold is the largest that is accepted. Maximum and average risk are one divided by the number of people "
+        f"that something may speak of. All decisions hold together, with {audit.appetite.confidence:.0%} confidence."
+    )
     return Part(
         "Verdict per recipient and criterion",
         [sure],
@@ -150,8 +165,24 @@ def _leaving(audit: Audit) -> Part:
     if "own_values" in leaves:
         points.append(f"Values of the person who asks: {leaves['own_values']}.")
     points.append(f"Promise: {promise['text']}")
-    points.append(f"Proof: {promise['proof']}" if promise.get("proof") else "There is no proof of it.")
+    if words := _in_words(promise["data"]):
+        points.append(words)
+    nothing = promise["data"].get("promise") == "NoGuarantee"
+    unproven = "So there is nothing to prove." if nothing else "There is no proof of it."
+    points.append(f"Proof: {promise['proof']}" if promise.get("proof") else unproven)
     return Part("What leaves, and what is promised", points=points)
+
+
+def _in_words(data: Mapping[str, Any]) -> str:
+    """What the commonest promises mean, for whoever has not met them."""
+    if data.get("promise") == "KAnonymity":
+        return (
+            f"In plain words: by all that others may know of people, whatever leaves fits at least {data['k']} of them "
+            f"alike. It is not promised that these {data['k']} differ in anything else."
+        )
+    if data.get("promise") == "DifferentialPrivacy":
+        return "In plain words: what leaves would have been about as likely without the record of any one person."
+    return ""
 
 
 def _sizes(run: Sequence[Finding]) -> list[Part]:
@@ -167,7 +198,10 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
     return [
         Part(
             "How many people it could be",
-            ["Of everything released that fits anybody. Few things are shown as five."],
+            [
+                "Of everything that leaves and fits somebody: how many people it fits. One to four things are counted "
+                "as five, so that no small number tells of anybody."
+            ],
             header=("by", "fewest", "average risk", *("1 person" if n == "1" else f"{n} people" for n in labels)),
             rows=rows,
             drawing=sizes_picture(sized),
@@ -178,14 +212,20 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
 
 def _curves(run: Sequence[Finding]) -> list[Part]:
     curves = {f.attack: f.curve for f in run if f.curve}
-    rows = [(f.attack, name, share(e)) for f in run if f.curve for name, e in f.detail.items()]
-    remarks = [f"{f.attack}: {text}" for f in run for text in f.remarks]
+    rows = [
+        (f.attack, name, share(e)) for f in run if f.curve for name, e in f.detail.items() if not name.startswith(GROUP)
+    ]
+    open_ones = [f"{f.attack}: {f.why}." for f in run if f.why]
+    remarks = [f"{f.attack}: {text}" for f in run for text in f.remarks if f.curve]
+    beside = [f"{f.attack}: {text}" for f in run for text in f.remarks if not f.curve]
+    parts = [Part("What must be said beside the figures", points=[*open_ones, *beside])] if open_ones or beside else []
     if not curves:
-        return [Part("What could not be measured", points=remarks)] if remarks else []
+        return parts
     caption = "Members recognised against controls taken for members, both on logarithmic axes."
     header = ("attack", "figure", "value")
     return [
-        Part("Who was in the data", remarks, header=header, rows=rows, drawing=roc_picture(curves), caption=caption)
+        *parts,
+        Part("Who was in the data", remarks, header=header, rows=rows, drawing=roc_picture(curves), caption=caption),
     ]
 
 
@@ -200,7 +240,17 @@ def _worst(run: Sequence[Finding], audit: Audit) -> list[Part]:
         f"Groups by '{audit.asked['by']}' of at least 20 people; the one in which each attack succeeds most, with an "
         f"interval that is sure for all groups together."
     )
-    return [Part("The worst-off group", [said], header=("attack", "group", "cases", "excess"), rows=rows)]
+    each = [
+        (f.attack, name.removeprefix(GROUP), share(e))
+        for f in groups
+        for name, e in f.detail.items()
+        if name.startswith(GROUP)
+    ]
+    parts = [Part("The worst-off group", [said], header=("attack", "group", "cases", "excess"), rows=rows)]
+    if each:
+        fair = "Where two intervals do not meet, the one group is more exposed than the other."
+        parts.append(Part("How exposed each group is", [fair], header=("attack", "group", "excess"), rows=each))
+    return parts
 
 
 def _groups(audit: Audit) -> list[Part]:
@@ -221,16 +271,33 @@ def _influence(audit: Audit) -> list[Part]:
     if not found:
         return []
     said = (
-        f"Differential inference test: a learner predicts '{found['column']}' from the release made with and without "
+        f"Differential inference test: a learner predicts {_named(found)} from the release made with and without "
         f"one person's record. A small distance is no guarantee; nothing is decided on it."
     )
     if "why" in found:
-        return [Part("What one person's record changes", [said, f"It could not be run: {found['why']}"])]
+        return [Part("What one person's record changes", [said, f"It was not run: {str(found['why']).rstrip('.')}."])]
     rows = [("mean distance", number(estimate_from(found["mean"])))]
     rows += [(f"people above {at}", share(estimate_from(e))) for at, e in found["above"].items()]
     rows.append(("predictions that change", share(estimate_from(found["changed_predictions"]))))
     header = (f"{found['learner']}, {found['tested']:,} people", "")
     return [Part("What one person's record changes", [said], header=header, rows=rows)]
+
+
+def influence_line(audit: Audit) -> str:
+    """What became of the differential inference test, in a line; nothing where it is not about what leaves."""
+    found = audit.beside.get("influence")
+    if not found:
+        return ""
+    if "why" in found:
+        return f"Differential inference test: not run: {str(found['why']).rstrip('.')}."
+    return (
+        f"Differential inference test on {found['tested']:,} people, predicting '{found['column']}': mean distance "
+        f"{number(estimate_from(found['mean']))}; nothing is decided on it."
+    )
+
+
+def _named(found: Mapping[str, Any]) -> str:
+    return "a column" if found["column"] is None else f"'{found['column']}'"
 
 
 def _standing(audit: Audit) -> list[Part]:

@@ -94,7 +94,12 @@ def _table(paper: FPDF, part: Part) -> None:
     paper.set_font(_FONT, size=6 if wide else 8)
     # As wide as their longest words and texts ask for, within limits.
     cells = [part.header, *part.rows]
-    widths = [min(max(max(len(str(row[j])) for row in cells), 6), 40) for j in range(len(part.header))]
+    columns = [[visible(str(row[j])) for row in cells] for j in range(len(part.header))]
+    most, wide_of = 40 * paper.get_string_width("x"), paper.get_string_width
+    words = [max((wide_of(word) for text in column for word in text.split()), default=1.0) for column in columns]
+    widths = [
+        max(min(max(map(wide_of, column)), most), min(1.15 * word, most)) + 3 for column, word in zip(columns, words)
+    ]
     with paper.table(
         col_widths=tuple(widths),
         line_height=3.4 if wide else 4.4,

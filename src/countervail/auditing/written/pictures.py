@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from countervail.auditing.finding import Finding, size_labels
+from countervail.core.cells import visible
 from countervail.report.figures import ACCENT, INK, SECOND, canvas, legend_above
 
 if TYPE_CHECKING:
@@ -83,4 +84,4 @@ def trade_off_picture(points: Sequence[tuple[str, float, float, float, float]], 
 
 
 def _plain(text: str) -> str:
-    return text.replace("$", r"\$")
+    return visible(text).replace("$", r"\$")

@@ -19,6 +19,8 @@ LIMITS = (
     "Attacks show what was found, not that nothing else could be. A promise with a proof holds against "
     "everybody whom it names; an attack that fails shows only that this attack failed.",
     "Controls must be like members. Where they are not (another time, another place), excess is over- or understated.",
+    "Attacks read the values that leave, and the order of a table's rows. Nobody tried what could be hidden in scores, "
+    "in the time an answer takes, or in answers that change only after more questions than were asked here.",
     "None of these defences protects the model itself: whoever asks enough learns to imitate it.",
     "A model learns from people too. Where answers depend on a model that was trained on them, what the "
     "model gives away is part of what was measured, and not part of a promise that is given for a public "
@@ -52,7 +54,8 @@ NEXT_STEPS = {
         "The command countervail compare shows several protections side by side on these data.",
     ),
     "not shown": (
-        "Or decide with the reasons that are given: what is open is no evidence against it, and none for it.",
+        "Or decide on the promise and the reasons given, and write them down below: what is open is no evidence "
+        "against it, and none for it.",
     ),
     "release": (
         "It may leave to the recipients named, until the date of expiry or the first trigger.",

@@ -149,7 +149,7 @@ def audit(
 
 def _tell(made: object) -> None:
     from countervail.auditing import Audit
-    from countervail.auditing.written.dossier import lead_of, share
+    from countervail.auditing.written.dossier import influence_line, lead_of, share
 
     assert isinstance(made, Audit)
     say(lead_of(made))
@@ -169,5 +169,7 @@ def _tell(made: object) -> None:
     for d in made.decisions:
         if d.word != "release":
             say(f"{d.recipient}, {d.criterion}: {d.word}: {'; '.join(d.reasons)}.")
+    if line := influence_line(made):
+        say(line)
     for text in (*made.caveats, *made.steps):
         say(f"- {text}")

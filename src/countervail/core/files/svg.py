@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from countervail.core.cells import visible
+
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -27,7 +29,7 @@ def to_svg(figure: Figure, title: str) -> str:
     """The figure as an inline SVG element."""
     import matplotlib as mpl
 
-    buffer = io.StringIO()
+    buffer, title = io.StringIO(), visible(title)
     with mpl.rc_context({"svg.hashsalt": "countervail", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Title": title}, bbox_inches="tight")
     text = buffer.getvalue()

@@ -36,6 +36,31 @@ def say_note(text: str, schema: Schema, language: str) -> str:
     return text
 
 
+def is_written(text: str, schema: Schema) -> bool:
+    """Whether a note is one that is written here, about columns of the schema: it then holds no value of anybody.
+
+    Examples
+    --------
+    >>> import countervail as cv
+    >>> schema = cv.load("toy_credit").schema
+    >>> is_written("1 of 3 different answers were found.", schema), is_written("Fiona earns 52,000.", schema)
+    (True, False)
+    """
+    for name, form in _WRITTEN.items():
+        if (found := re.fullmatch(form, text)) is None:
+            continue
+        if name == "stuck":
+            return all(n in schema for n in found["columns"].split(", "))
+        if name == "relax":
+            named = [
+                n for f in _LIMITS.finditer(found["limits"]) for k, n in f.groupdict().items() if n and k != "count"
+            ]
+            beside = re.sub(r",|;|\band\b|\bor\b|\s", "", _LIMITS.sub("", found["limits"]))
+            return not beside and all(n in schema for n in named)
+        return True
+    return False
+
+
 def _limits(text: str, schema: Schema, language: str) -> str:
     """What stands in the way, limit by limit."""
     said = []

@@ -20,6 +20,24 @@ from countervail.engine.columns import distinct_people
 Released = Explanations | Release
 
 
+def as_seen(e: Explanations, asked: pd.DataFrame | None = None) -> Explanations:
+    """Answers as whoever gets them sees them, whatever is said of them.
+
+    A value that is called the asker's own is hers only where it equals hers (in the rows that were `asked` about, where
+    they are at hand), and a row that shows a value is an answer, though its status says that there is none.
+    """
+    shows = e.counterfactuals.notna().to_numpy().any(axis=1) & ~e.found
+    if shows.any():
+        e = replace(e, status=e.status.astype(object).where(~shows, "found"))
+    if e.own is None:
+        return e
+    hers = e.factuals if asked is None else asked.iloc[e.query].reset_index(drop=True)
+    names = e.counterfactuals.columns
+    same = [alike(hers[n], e.counterfactuals[n]) if n in hers else np.zeros(len(e), dtype=bool) for n in names]
+    own = e.own & np.column_stack(same)
+    return e if (own == e.own).all() else replace(e, own=own)
+
+
 def quasi_classes(release: Released) -> tuple[Regions, Ints]:
     """The different regions of quasi-identifiers, as far as they are known to be, and each released thing's place."""
     if isinstance(release, Explanations):
@@ -80,12 +98,12 @@ def changed_sets(release: Explanations) -> Regions:
     """One region per answer, over what it changes: cells that are the asker's own, or equal to hers, are free."""
     sets = value_sets(release)
     asked, shown = (f.loc[release.found].reset_index(drop=True) for f in (release.factuals, release.counterfactuals))
-    same = [_alike(asked[a.name], shown[a.name]) for a in sets.axes]
+    same = [alike(asked[a.name], shown[a.name]) for a in sets.axes]
     own = unmoved_cells(release, sets.names)
     return replace(sets, free=np.column_stack(same) | own) if same else sets
 
 
-def _alike(asked: pd.Series, shown: pd.Series) -> Bools:
+def alike(asked: pd.Series, shown: pd.Series) -> Bools:
     """Where two columns have the same value, or both none."""
     a, b = asked.astype(object), shown.astype(object)
     return np.asarray((a == b).to_numpy(dtype=bool) | (a.isna() & b.isna()).to_numpy(dtype=bool))
