@@ -10,8 +10,10 @@ import pytest
 
 import countervail as cv
 from countervail import registry
+from countervail.attack import OracleAttack
 from countervail.attack.shared.planted import explained, open_explanations, open_release
-from countervail.auditing.battery import Setting, Step, carry_out, fitting_attacks
+from countervail.auditing import battery
+from countervail.auditing.battery import Setting, Step, carry_out, fitting_attacks, in_order, run_battery
 from countervail.auditing.groups import part_of
 from countervail.auditing.subject import read_subject
 from countervail.core.errors import ParameterError, RefusedError, SchemaError
@@ -61,6 +63,38 @@ def test_an_attack_finds_its_leak_and_unrelated_attacks_find_nothing_in_nothing(
     for i, attack in enumerate(attacks):
         done = carry_out(setting, Step(i, "planted"))
         assert done.outcome == "run" and done.result.excess.low > 0, attack.label
+
+
+def test_quick_attacks_come_before_patient_ones_and_each_after_its_planted_leak(halves):
+    members, others = halves
+    oracle = cv.NICE(target="favourable").fit(members, small_model)
+    subject = read_subject(oracle, members, others)
+    setting = Setting(subject, members, fitting_attacks(subject))
+    plan = in_order(setting)
+    assert len(plan) == len(set(plan)) == 2 * len(setting.attacks)
+    assert all(plan.index(Step(i, "planted")) < plan.index(Step(i, "real")) for i in range(len(setting.attacks)))
+
+    def places(keep):
+        return [plan.index(Step(i, "real")) for i, a in enumerate(setting.attacks) if keep(a)]
+
+    asks = places(lambda a: isinstance(a, OracleAttack))
+    patient = places(lambda a: registry.fact(type(a), "for_small_tables"))
+    reads = set(places(lambda a: True)) - {*asks, *patient}
+    assert max(reads) < min(asks) and max(asks) < min(patient)
+
+
+def test_a_leak_too_small_to_be_found_is_no_leak_that_was_missed_when_the_time_is_up(halves, monkeypatch):
+    members, others = halves
+    subject = read_subject(open_explanations(members), members, others)
+    setting = Setting(subject, members, (cv.attack.SinglingOut("univariate"), cv.attack.Linkage()))
+
+    def planted_only(setting, plan, until):
+        return (carry_out(setting, step) for step in plan if step.on == "planted")
+
+    monkeypatch.setattr(battery, "_one_by_one", planted_only)
+    few, waiting = run_battery(setting)
+    assert few.planted.n < 20 and few.status == "does not apply"
+    assert waiting.status == "not run" and waiting.why.startswith("the time was up")
 
 
 class LeaksToOneCity:

@@ -33,6 +33,7 @@ from countervail.core.explanation import Explanations
 from countervail.core.protocols import Invertible, Progress
 from countervail.core.rng import generator
 from countervail.core.table import Table
+from countervail.engine.pool import ONE_THREAD
 
 _TARGETS, _ASKED = 1000, 100  # people attacked at most, by reading what was released and by asking
 _PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which fewer people are attacked, but not below
@@ -155,21 +156,28 @@ def _by_group(attack: Any, subject: Subject) -> bool:
 def run_battery(
     setting: Setting, *, until: float | None = None, jobs: int = 1, progress: Progress | None = None
 ) -> tuple[Finding, ...]:
-    """All attacks, planted leaks first; what is not done by `until` (a time.monotonic()) is said to be not run."""
-    plan = [Step(i, "planted") for i in range(len(setting.attacks))]
-    plan += [Step(i, "real") for i in range(len(setting.attacks))]
-    plan += [
-        Step(i, "group", g)
-        for i, attack in enumerate(setting.attacks)
-        if _by_group(attack, setting.subject)
-        for g in range(len(setting.groups))
-    ]
+    """All attacks, quick ones first; what is not done by `until` (a time.monotonic()) is said to be not run."""
+    plan = in_order(setting)
     ended: dict[Step, Done] = {}
     for done in _in_processes(setting, plan, until, jobs) if jobs > 1 else _one_by_one(setting, plan, until):
         ended[done.step] = done
         if progress is not None:
             progress(len(ended), len(plan))
     return tuple(_finding(setting, i, ended) for i in range(len(setting.attacks)))
+
+
+def in_order(setting: Setting) -> list[Step]:
+    """Attacks that read, then those that ask, then patient ones; of each sort the planted leaks before the others."""
+    sorts: list[list[int]] = [[], [], []]
+    for i, attack in enumerate(setting.attacks):
+        patient = bool(registry.fact(type(attack), "for_small_tables"))
+        sorts[2 if patient else int(isinstance(attack, OracleAttack))].append(i)
+    plan = []
+    for sort in sorts:
+        plan += [Step(i, on) for on in ("planted", "real") for i in sort]
+        by_group = [i for i in sort if _by_group(setting.attacks[i], setting.subject)]
+        plan += [Step(i, "group", g) for i in by_group for g in range(len(setting.groups))]
+    return plan
 
 
 class TimeUp(BaseException):
@@ -215,7 +223,7 @@ def _in_processes(setting: Setting, plan: Sequence[Step], until: float | None, j
 
     from joblib.externals.loky import ProcessPoolExecutor
 
-    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_remember, initargs=(setting,))
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_remember, initargs=(setting,), env=ONE_THREAD)
     try:
         futures = [pool.submit(_remembered, step) for step in plan]
         left = None if until is None else max(until - time.monotonic(), 0.0)
@@ -291,11 +299,11 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding:
         return replace(empty, status="does not apply", why=planted.why, seconds=seconds)
     if failed := next((d for d in (planted, real) if d is not None and d.outcome == "failed"), None):
         return replace(empty, status="failed", why=failed.why, planted=found, seconds=seconds)
-    if planted is None or real is None or real.result is None:
-        return replace(empty, why=TIME_UP, planted=found, seconds=seconds)
     if found is not None and found.n < _ENOUGH:
         why = f"even where everything is open it has {found.n} cases here, too few to be told from chance"
         return replace(empty, status="does not apply", why=why, planted=found, seconds=seconds)
+    if planted is None or real is None or real.result is None:
+        return replace(empty, why=TIME_UP, planted=found, seconds=seconds)
     groups = {
         setting.groups[s.group].name: Counts.of(d.result)
         for s, d in ended.items()

@@ -13,6 +13,8 @@ from countervail.engine.files.parts import disk_error
 from countervail.engine.interface import ROWS_PER_FILE, Work
 
 ROWS_AT_ONCE: Final = 2048  # of one piece of work
+# Of each process: threads of several processes wait for each other's processors.
+ONE_THREAD: Final = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 _AHEAD: Final = 2  # pieces for each process that wait or are done and not yet taken
 
 
@@ -32,7 +34,8 @@ def in_processes(work: Work, pieces: Iterable[Any], jobs: int) -> Iterator[Any]:
     from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
     from joblib.externals.loky.backend.reduction import dumps
 
-    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_remember, initargs=(bytes(dumps(work)),))
+    given = (bytes(dumps(work)),)
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_remember, initargs=given, env=ONE_THREAD)
     waiting: deque[Any] = deque()
     try:
         for piece in pieces:
