@@ -98,10 +98,13 @@ class Deep(Shallow):
         names = [n for n in known.domains if n != name]
         others = [m for n in names if (m := _masks(sets, n, known.domains[n])) is not None]
         rows = list(zip(target, *others))
+        found: dict[bytes, int | None] = {}  # by the rows that fit: many people have the same
         for i in np.flatnonzero(out == None):  # noqa: E711 -- elementwise
-            matching = list(dict.fromkeys(rows[r] for r in np.flatnonzero(fits[:, i])))
-            value = deep_value(matching, int(self.budget))
-            if value is not None:
+            fitting = fits[:, i].tobytes()
+            if fitting not in found:
+                matching = list(dict.fromkeys(rows[r] for r in np.flatnonzero(fits[:, i])))
+                found[fitting] = deep_value(matching, int(self.budget))
+            if (value := found[fitting]) is not None:
                 out[i] = values[value]
         return out
 
