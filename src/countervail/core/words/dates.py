@@ -150,8 +150,8 @@ def dated_frame(cells: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def _dated_column(cells: pd.Series) -> pd.Series:
     """A column of days as times of pandas: plain ones as `datetime64`, ranges as closed intervals, sets of them."""
     if isinstance(cells.dtype, pd.IntervalDtype):
-        ends = [_midnights(pd.Series(np.asarray(v, dtype=float))) for v in (cells.array.left, cells.array.right)]
-        wide = pd.arrays.IntervalArray.from_arrays(*ends, closed="both")
+        low, high = (_midnights(pd.Series(np.asarray(v, dtype=float))) for v in (cells.array.left, cells.array.right))
+        wide = pd.arrays.IntervalArray.from_arrays(low, high, closed="both")
         return pd.Series(wide, index=cells.index, name=cells.name)
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return _midnights(cells)
