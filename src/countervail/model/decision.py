@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -271,15 +271,23 @@ def answers_to(model: Any, frame: pd.DataFrame) -> bool:
     return said.dtype.kind != "f" or not np.isnan(said).any()
 
 
-def one_thread(model: Any, rows: int) -> AbstractContextManager[Any]:
+@contextmanager
+def one_thread(model: Any, rows: int) -> Iterator[None]:
     """In here, compiled libraries share nothing among threads of OpenMP, where a model is asked about few rows."""
     if rows > _SMALL or "sklearn" not in sys.modules:  # whoever brings threads of their own brings scikit-learn too
-        return nullcontext()
+        yield
+        return
     # Libraries are looked for once for each kind of model, and again where others were loaded since.
     key = (type(model).__module__, sum(name in sys.modules for name in ("lightgbm", "xgboost", "catboost", "torch")))
     if key not in _POOLS:
         from threadpoolctl import ThreadpoolController
 
-        _POOLS[key] = ThreadpoolController().select(user_api="openmp")
-    limited: AbstractContextManager[Any] = _POOLS[key].limit(limits=1)
-    return limited
+        _POOLS[key] = ThreadpoolController().select(user_api="openmp").lib_controllers
+    before = [(library, library.get_num_threads()) for library in _POOLS[key]]
+    for library, _ in before:
+        library.set_num_threads(1)
+    try:
+        yield
+    finally:
+        for library, threads in before:
+            library.set_num_threads(threads)
