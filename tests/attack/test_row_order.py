@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.attack.shared.planted import open_explanations, open_release
 from countervail.core.errors import ParameterError, SchemaError
+from countervail.core.files.release_file import read_release
 from countervail.testing import small_table
 
 
@@ -51,6 +52,14 @@ def test_rows_left_where_they_were_are_found_and_shuffled_ones_are_not(people):
     assert attack.run(shuffled, members, others).excess.low < 0.05
 
 
+def test_a_file_in_the_order_of_its_people_is_found(people, tmp_path):
+    members, others = people
+    release = in_order(cv.Mondrian(k=10).fit(members).protect(members), members)
+    release.write(tmp_path / "r.csv")
+    read = read_release(tmp_path / "r.csv", members)
+    assert cv.attack.RowOrder().run(read, members, others).excess.low > 0.9
+
+
 def test_it_counts_as_by_hand(people):
     members, others = people
     shuffled = cv.Mondrian(k=10).fit(members).protect(members)
@@ -67,6 +76,7 @@ def test_an_audit_rejects_a_table_in_the_order_of_its_people(people):
     assert {d.criterion: d.word for d in made.decisions}["linkability"] == "reject"
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**31))
 def test_an_order_drawn_at_random_says_nothing(seed):
     members, others = small_table(120).split(test_size=0.5, random_state=0)

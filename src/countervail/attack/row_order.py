@@ -82,7 +82,8 @@ class RowOrder(SetAttack):
             return right_rows(shown, table.frame[names].iloc[np.concatenate(places)])
 
         told = [right([p for _, p in parts])] + [right([rng.permutation(p) for _, p in parts]) for _ in range(2)]
-        return AttackResult(self.label, *(clopper_pearson(int(r.sum()), len(r)) for r in told))
+        kept, mixed, blind = (clopper_pearson(int(r.sum()), len(r)) for r in told)
+        return AttackResult(self.label, kept, mixed, blind)
 
     def _matched(self, release: Release, table: Table, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
         """Rows and people of some classes, as many of both, in their orders."""
@@ -93,11 +94,12 @@ class RowOrder(SetAttack):
                 yield some, some
             return
         held, tried = release.holding(), 0
-        axes = [a.name for a in held.axes]
-        for group in rng.permutation(len(held))[: max(_PAIRS // max(len(people), 1), 20)]:
-            rows = np.flatnonzero(release.groups == group)
-            fitting = np.flatnonzero(held[np.array([group])].covers(people[axes])[0])
-            if len(rows) and len(rows) == len(fitting):
+        names, of = [a.name for a in held.axes], release.classes()  # rows of a file may each have a region of their own
+        first = np.unique(of, return_index=True)[1]
+        for at in rng.permutation(first)[: max(_PAIRS // max(len(people), 1), 20)]:
+            rows = np.flatnonzero(of == of[at])
+            fitting = np.flatnonzero(held[release.groups[[at]]].covers(people[names])[0])
+            if len(rows) == len(fitting):
                 yield rows, fitting
                 tried += len(rows)
             if self.n_targets is not None and tried >= self.n_targets:

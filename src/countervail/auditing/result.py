@@ -70,8 +70,14 @@ class Audit:
     @property
     def steps(self) -> tuple[str, ...]:
         """What to do next."""
-        open_ = open_steps(self.findings, self.appetite) if self.verdict == "not shown" else ()
-        return (*open_, *texts.NEXT_STEPS[self.verdict])
+        first: tuple[str, ...] = ()
+        if self.verdict == "not shown":
+            first = open_steps(self.findings, self.appetite)
+        elif self.verdict == "reject":
+            against = tuple(dict.fromkeys(d.criterion for d in self.decisions if d.word == "reject"))
+            advice = dict.fromkeys(texts.AGAINST[c] for c in against if c in texts.AGAINST)
+            first = (f"Do not let it leave as it is. What speaks against it: {', '.join(against)}.", *advice)
+        return (*first, *texts.NEXT_STEPS[self.verdict])
 
     def about(self, path: str | Path) -> Self:
         """The same dossier, bound to the file that was audited: its name and SHA-256.

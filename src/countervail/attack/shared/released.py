@@ -31,6 +31,7 @@ def as_seen(e: Explanations, asked: pd.DataFrame | None = None) -> Explanations:
         e = replace(e, status=e.status.astype(object).where(~shows, "found"))
     if e.own is None:
         return e
+    assert e.query is not None
     hers = e.factuals if asked is None else asked.iloc[e.query].reset_index(drop=True)
     names = e.counterfactuals.columns
     same = [alike(hers[n], e.counterfactuals[n]) if n in hers else np.zeros(len(e), dtype=bool) for n in names]

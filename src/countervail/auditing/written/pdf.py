@@ -80,6 +80,9 @@ def _print(paper: FPDF, part: Part) -> None:
     if part.drawing is not None:
         # As large as it was drawn: what is nearly square would fill the page.
         width = min(0.9 * part.drawing.get_figwidth() / _DRAWN, 0.9) * paper.epw
+        tall = width * part.drawing.get_figheight() / part.drawing.get_figwidth()
+        if paper.will_page_break(tall + 8):  # with its caption
+            paper.add_page()
         paper.image(io.BytesIO(to_png(part.drawing)), w=width, alt_text=part.caption or part.heading)
         _text(paper, part.caption, 8)
     for label in part.blanks:

@@ -47,12 +47,22 @@ CROSSWALK = (
     ("NIST SP 800-226: what is the unit of privacy, which epsilon, which assumptions?", "promise and claims"),
     ("NIST SP 800-226: how was it evaluated?", "findings, claimed and audited epsilon"),
 )
+_COLUMNS = (
+    "A larger k does not help against inference and membership where columns leave as they are: publish fewer of them, "
+    "or use a protector with differential privacy."
+)
+_GROUPS = "Something that leaves speaks of too few people: use a protector such as CFK or Mondrian, or a larger k."
+AGAINST = {
+    "singling out": _GROUPS,
+    "maximum risk": _GROUPS,
+    "average risk": _GROUPS,
+    "linkability": "Publish fewer columns together, with a larger k, and rows in an order drawn at random.",
+    "inference": _COLUMNS,
+    "membership": _COLUMNS,
+    "epsilon": "Do not rely on the epsilon that is claimed: it is larger than is accepted, or false.",
+}
 NEXT_STEPS = {
-    "reject": (
-        "Do not let it leave as it is. Raise k, or lower epsilon; look at the columns that leave as they "
-        "are; or use a protector whose promise covers the recipient.",
-        "The command countervail compare shows several protections side by side on these data.",
-    ),
+    "reject": ("The command countervail compare shows several protections side by side on these data.",),
     "not shown": (
         "Or decide on the promise and the reasons given, and write them down below: what is open is no evidence "
         "against it, and none for it.",
