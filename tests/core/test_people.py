@@ -1,6 +1,8 @@
 """People behind rows: whoever has several counts once, in measures, checks and promises; repeated rows are noticed."""
 
+import html
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import countervail as cv
+from countervail.core.counting.copies import EqualRows, seem_copied
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import write_schema
-from countervail.core.people import count_people, people_of, person_columns, rows_per_person, seem_copied
+from countervail.core.people import count_people, people_inside, people_of, person_columns, rows_per_person
+from countervail.core.region import Regions
 
 
 def slow_people(frame):
@@ -170,7 +174,7 @@ def test_seventy_five_people_ten_times_each_do_not_keep_ten_anonymity(run, publi
     table, write = published
     given = write(pd.concat([table.frame.head(75)] * 10))
     code, out, err = run("check", *given)
-    assert code == 1 and "look repeated" in err and "BROKEN" in out
+    assert code == 1 and "look repeated" in err and "NOT SHOWN" in out
     code, out, _ = run("check", *given, "--json")
     said = json.loads(out)
     assert code == 1 and said["people"] == 75 and said["rows"] == 750 and any("repeated" in n for n in said["notes"])
@@ -182,8 +186,84 @@ def test_seventy_five_people_ten_times_each_do_not_keep_ten_anonymity(run, publi
 def test_a_release_that_was_copied_is_noticed_and_one_that_was_not_is_not(published, times):
     table, _ = published
     release = cv.Mondrian(k=10).fit(table).protect(table).to_frame().astype(str)
-    assert not PublishedFile.of(release, table.schema).seems_copied
-    assert PublishedFile.of(pd.concat([release] * times), table.schema).seems_copied
+    assert not PublishedFile.of(release, table.schema).equal_rows().copied
+    assert PublishedFile.of(pd.concat([release] * times), table.schema).equal_rows().copied
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["nobody named", "people named"])
+def test_anonymize_check_and_risk_agree_about_seventy_five_people_ten_times_each(run, tmp_path, named):
+    """Told apart by nothing, they are not published on a promise that may be wrong; by a number, people are counted."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": range(75), "age": rng.integers(20, 70, 75), "sex": rng.choice(["f", "m"], 75)})
+    once = once.assign(ill=rng.choice(["flu", "asthma", "none"], 75), rent=rng.integers(3, 30, 75) * 50)
+    rows = pd.concat([once] * 10)
+    columns = ["age", "sex", "ill", "rent"]
+    (rows if named else rows[columns]).to_csv(tmp_path / "d.csv", index=False)
+    table = cv.Table.from_frame(once, identifiers=["id"], quasi_identifiers=["age", "sex"], sensitive=["ill"])
+    kept = tuple(c for c in table.schema if named or c.role != "identifier")
+    write_schema(replace(table.schema, columns=kept), tmp_path / "s.toml")
+    given, release = (tmp_path / "d.csv", "-s", tmp_path / "s.toml"), tmp_path / "p.csv"
+    page = tmp_path / "p.html"
+    code, _, err = run("anonymize", *given, "--k", 5, "-o", release, "--report", page)
+    assert "75 people in 750 rows" in run("risk", *given)[1]
+    if not named:
+        assert code == 2 and "look repeated" in err and "--rows-are-people" in err and not release.exists()
+        code, out, err = run(
+            "anonymize", *given, "--k", 5, "-o", release, "--rows-are-people", "--json", "--report", page
+        )
+        said = json.loads(out)
+        note = "750 rows are equal to another one in every column; they count as different people. If equal rows are"
+        for text in (err, " ".join(said["notes"]), html.unescape(page.read_text(encoding="utf-8"))):
+            assert note in text
+        assert "750 people" in run("risk", *given, "--rows-are-people")[1]
+    assert code == 0
+    # The file alone does not tell; whoever says what anonymize said gets its answer, and nobody is told the contrary.
+    each = 10 if named else 1
+    assert f"check it with --rows-per-person {each}" in " ".join(err.split())
+    code, out, _ = run("check", release, "-s", tmp_path / "s.toml", "--k", 5)
+    assert (code == 0) == named and ("NOT SHOWN" in out) != named and "BROKEN" not in out
+    code, out, _ = run("check", release, "-s", tmp_path / "s.toml", "--k", 5, "--rows-per-person", each)
+    assert code == 0 and "The table keeps what was asked." in out
+    sizes = pd.read_csv(release, dtype=str).groupby(["age", "sex"]).size()
+    assert sizes.min() >= 5 * each
+
+
+def test_people_at_least_are_the_rows_of_a_class_over_the_rows_of_one_person():
+    frame = pd.DataFrame({"age": ["20-29"] * 7 + ["30-39"] * 6, "ok": list("abcdefghijklm")})
+    schema = cv.Schema((cv.Column("age", role="quasi"), cv.Column("ok")))
+    once = PublishedFile.of(frame, schema).people_at_least(3)
+    assert once.frame["age"].value_counts().to_dict() == {"20-29": 3, "30-39": 2}
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3, st.integers(-1, 2)), min_size=1, max_size=30))
+def test_equal_rows_are_those_that_pandas_finds(rows):
+    frame = pd.DataFrame(rows, columns=["a", "b", "c", "group"])
+    people, groups = frame[["a", "b", "c"]], frame["group"].to_numpy(dtype=np.int64)
+    found = EqualRows.of(people, ["a"])
+    assert found.equal == int(people.duplicated(keep=False).sum())
+    assert sorted(map(tuple, people.iloc[found.first].to_numpy())) == sorted(set(map(tuple, people.to_numpy())))
+    each = frame[frame["group"] >= 0].drop_duplicates().groupby("group").size()
+    assert found.least(groups) == (each.min() if len(each) else 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=30))
+def test_people_inside_a_region_are_counted_once_each(rows):
+    frame = pd.DataFrame(rows, columns=["age", "who"])
+    regions = Regions.from_cells([{"age": pd.Interval(a, a + 3, closed="both")} for a in range(8)])
+    slow = [frame[frame["age"].between(a, a + 3)]["who"].nunique() for a in range(8)]
+    assert people_inside(regions, frame[["age"]], people_of(frame, ["who"])).tolist() == slow
+
+
+def test_identifiers_in_a_file_tell_people_apart_in_a_check(run, published, tmp_path):
+    table, write = published
+    rows = pd.concat([table.frame.head(75).assign(id=range(75))] * 10)
+    path, *_ = write(rows)
+    declared = (*table.schema.columns, cv.Column("id", role="identifier"))
+    write_schema(replace(table.schema, columns=declared), tmp_path / "named.toml")
+    code, out, _ = run("check", path, "-s", tmp_path / "named.toml", "--json")
+    said = json.loads(out)
+    assert code == 1 and said["people"] == 75 and said["verdicts"][0]["reached"] == 1
+    assert any("share id in a class count as one person" in n for n in said["notes"])
 
 
 def test_few_columns_make_equal_rows_and_no_alarm(run, published):

@@ -33,6 +33,7 @@ from countervail.cli.shared.common import (
     DatasetOption,
     LedgerOption,
     Person,
+    RowsArePeople,
     SchemaFile,
     check_ending,
     check_not_read,
@@ -52,11 +53,14 @@ from countervail.cli.shared.common import (
 )
 from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
-from countervail.cli.shared.reading import noted_warnings, read_table
+from countervail.cli.shared.reading import LOOK_REPEATED, ROWS_IN_AN_ENGINE, equal_rows, noted_warnings, read_table
 from countervail.cli.shared.sweep import compare_k
+from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
+from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import read_schema
+from countervail.core.people import person_columns, rows_per_person
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -159,6 +163,7 @@ def anonymize(
         typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
     ] = None,
     person: Person = None,
+    rows_are_people: RowsArePeople = False,
     previous: Annotated[
         Path | None,
         typer.Option(help="Who was published with whom, kept for the next release; written if new. Confidential."),
@@ -182,7 +187,7 @@ def anonymize(
 
     The promise is counted anew on what is about to be written; a table that breaks it is not written. Columns that are
     neither identifiers nor quasi-identifiers leave as they are; where many people have a value of their own, only if
-    you say --keep.
+    you say --keep. Where no identifier names people and rows look repeated, only if you say --rows-are-people.
 
     Example: `countervail anonymize people.csv --schema people.toml --k 10 --l 3 --sensitive illness -o public.csv`
 
@@ -239,6 +244,8 @@ def anonymize(
         with progress("Anonymising", quiet=as_json) as tick:
             tick(0, 4)
             scan = open_scan(data, schema, engine, memory, threads, person, master)
+            if not rows_are_people and not scan.schema.names("identifier"):
+                note(ROWS_IN_AN_ENGINE)
             settings = groups_of(scan, hierarchies, None if labels is None else labels.value)
             protector = make(kind, {**given, **settings})
             written = anonymize_scan(scan, protector, output, keep or [], tick)
@@ -246,12 +253,13 @@ def anonymize(
         tell_written(written, protector.guarantee(), output, as_json)
         return
     if output is None:
-        table, protector = ready(_told_apart(read_table(data, schema), person))
+        table, protector = ready(_people(data, schema, person, rows_are_people)[0])
         compare_k(table, protector, sweep or "", cells.value, report, as_json)
         return
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
-        table, protector = ready(_told_apart(read_table(data, schema), person))
+        people, equal = _people(data, schema, person, rows_are_people)
+        table, protector = ready(people)
         rows_kept = method in releasing_rows()
         if rows_kept:
             _check_kept(table, keep or [])
@@ -265,8 +273,14 @@ def anonymize(
         unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
         if rows_kept:
             kept = {} if previous is None else {previous: text_writer(protector.roster_.to_json())}
+            if equal is not None:
+                fewest = equal.least(protector.cell_of_.astype(np.int64))
+                note(f"{_counted_each(equal)} If equal rows are one person's, the smallest class holds {fewest:,}.")
+            _note_checking(shown, people)
             found = _write(release, table, shown, _Paths(data, output, report, bom), k or USUAL["k"], unused, kept)
         else:
+            if equal is not None:
+                note(f"{_counted_each(equal)} If some are one person's, keep one row for each person.")
             write_files({output: frame_writer(shown, output, bom=bom)})
         tick(4, 4)
     if not rows_kept:
@@ -306,6 +320,47 @@ def _before(
     if not previous.is_file():
         return {}
     return {"previous": ClassRoster.read(previous), "changed": "withdraw" if changed is None else changed.value}
+
+
+def _people(data: Path, schema: Path, person: str | None, rows_are_people: bool) -> tuple[Table, EqualRows | None]:
+    """The table, and rows of it that are equal in every column where nobody is named; refused if they look repeated."""
+    table = _told_apart(read_table(data, schema), person)
+    if rows_are_people and table.schema.names("identifier"):
+        if rows_per_person(table) > 1:
+            named = ", ".join(person_columns(table))
+            raise ParameterError(
+                f"--rows-are-people contradicts the schema: rows share values of its identifiers ({named}), and count "
+                f"as one person's. Leave the flag out, or take the role 'identifier' from that column."
+            )
+        return table, None
+    equal = equal_rows(table)
+    if equal is not None and equal.copied and not rows_are_people:
+        raise ParameterError(
+            f"{equal.words}, {LOOK_REPEATED}. If they are one person's, k rows are not k people, and the promise "
+            f"would be wrong. Keep one row for each person; or give the column that names people the role 'identifier' "
+            f"in the schema (--person, if there are several); or say that they are different people's: "
+            f"--rows-are-people."
+        )
+    return table, equal
+
+
+def _counted_each(equal: EqualRows) -> str:
+    return f"{equal.words}; they count as different people."
+
+
+def _note_checking(shown: pd.DataFrame, table: Table) -> None:
+    """Say how to check a release that looks as if rows were repeated: the file alone does not tell whose they are."""
+    if PublishedFile.of(shown, table.schema).equal_rows().copied:
+        most = rows_per_person(table)
+        who = f"people have up to {most} rows" if most > 1 else "every row is another person's"
+        note(
+            f"In what is written rows look repeated, but {who}, by {_whose(table)}. The file does not show that: check "
+            f"it with --rows-per-person {most}."
+        )
+
+
+def _whose(table: Table) -> str:
+    return ", ".join(person_columns(table)) or "--rows-are-people"
 
 
 def _told_apart(table: Table, person: str | None) -> Table:

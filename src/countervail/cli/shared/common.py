@@ -49,6 +49,9 @@ Person = Annotated[
     str | None,
     typer.Option("--person", help="The column that names a person: several rows of one count once."),
 ]
+RowsArePeople = Annotated[
+    bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
+]
 LedgerOption = Annotated[
     Path | None, typer.Option("--ledger", help="Count this release in a ledger (`countervail ledger create`).")
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
 from countervail.core.conform import check_hashable, conform_column
+from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import SchemaError, listed
 from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.guarantee.promises import PublishedTable, class_sizes
-from countervail.core.people import seem_copied
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.schema import Column, Schema
@@ -75,17 +75,15 @@ class PublishedFile:
         twice = pd.DataFrame({"class": self.classes(), "person": person}).duplicated().to_numpy()
         return replace(self, frame=self.frame[~twice].reset_index(drop=True))
 
-    def contents(self) -> NDArray[np.int64]:
-        """A number for each row, equal where all cells are."""
-        cells = {n: _keyed(self.frame[n]) for n in self.frame.columns}
-        return number_rows(number_columns(pd.DataFrame(cells), list(cells)))
+    def people_at_least(self, rows_each: int) -> PublishedFile:
+        """As many rows of each class as there are people at least, where nobody has more than so many rows."""
+        place = pd.Series(self.classes()).groupby(self.classes()).cumcount().to_numpy()
+        return replace(self, frame=self.frame[place % rows_each == 0].reset_index(drop=True))
 
-    @property
-    def seems_copied(self) -> bool:
-        """Whether rows look repeated: equal within their class far more often than by chance."""
-        others = [n for n in self.frame.columns if n not in self.schema.names("quasi")]
-        cells = pd.DataFrame({n: _keyed(self.frame[n]) for n in others}, index=self.frame.index)
-        return seem_copied(cells, self.classes())
+    def equal_rows(self) -> EqualRows:
+        """Rows that are equal in every column, as written."""
+        cells = pd.DataFrame({n: _keyed(self.frame[n]) for n in self.frame.columns}, index=self.frame.index)
+        return EqualRows.of(cells, self.schema.names("quasi"))
 
     def column(self, name: str) -> pd.Series:
         """A column as it stands in the file; levels get their declared spelling."""
@@ -118,7 +116,10 @@ class PublishedFile:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One question about a release: what was asked, what it reaches, and how much of it fails."""
+    """One question about a release: what was asked, what it reaches, and how much of it fails.
+
+    `shown` is False where it fails only if rows that look repeated are one person's, which the file does not tell.
+    """
 
     claim: str
     holds: bool
@@ -126,10 +127,25 @@ class Verdict:
     classes: int
     failing_classes: int
     failing_rows: int
+    shown: bool = True
+
+    @property
+    def answer(self) -> str:
+        """In a word: it holds, it is broken, or the file does not show it."""
+        return "holds" if self.holds else "BROKEN" if self.shown else "NOT SHOWN"
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data."""
         return plain_json(self)
+
+
+def conclude(verdicts: Sequence[Verdict], holds: bool) -> str:
+    """All verdicts, and what else keeps a file from passing (`holds`), in a sentence."""
+    if holds:
+        return "The table keeps what was asked."
+    if all(v.holds or not v.shown for v in verdicts) and not all(v.holds for v in verdicts):
+        return "It is NOT SHOWN that the table keeps what was asked: that depends on whose the repeated rows are."
+    return "The table does NOT keep what was asked."
 
 
 def examine(published: PublishedTable, promise: Guarantee) -> Verdict:

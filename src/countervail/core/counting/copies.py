@@ -1,0 +1,77 @@
+"""Rows that are equal in every column, where nobody is named: several people, or one person several times?
+
+What is done about them, and why: docs/decisions/equal-rows.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from countervail.core.arrays import Floats, Ints, number_columns, number_rows
+
+_COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
+_ENOUGH = 10  # different rows, each of them there equally often
+_UNLIKELY = -9.0  # decimal logarithm of a chance that is none
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EqualRows:
+    """How many rows are equal to another one in every column, which (`content`), and whether they seem copied."""
+
+    equal: int
+    content: Ints
+    copied: bool
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, quasi: Sequence[str]) -> EqualRows:
+        """Those of a table of people, or of a published one; identifiers must have been left out."""
+        start = np.zeros(len(frame), dtype=np.int64)
+        classes = number_rows([start, *number_columns(frame, list(quasi))])
+        others = frame[[n for n in frame.columns if n not in quasi]]
+        content = number_rows([classes, *number_columns(others, list(others.columns))])
+        equal = int((np.bincount(content)[content] > 1).sum())
+        copied = equal > 0 and seem_copied(others, pd.factorize(classes)[0].astype(np.int64))
+        return cls(equal, content, copied)
+
+    @property
+    def first(self) -> Ints:
+        """One row of each content."""
+        return np.unique(self.content, return_index=True)[1].astype(np.int64)
+
+    def least(self, groups: Ints) -> int:
+        """How many people the smallest group (numbered from 0; -1: none) holds, if equal rows are one person's."""
+        inside = groups >= 0
+        pairs = pd.DataFrame({"group": groups[inside], "content": self.content[inside]}).drop_duplicates()
+        return int(pairs["group"].value_counts().min()) if len(pairs) else 0
+
+    @property
+    def words(self) -> str:
+        """What was seen, without a judgement."""
+        return f"{self.equal:,} rows are equal to another one in every column"
+
+
+def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
+    """Whether rows of one class are equal far more often than their contents, seen elsewhere, explain.
+
+    In a table of people, two rows of a class are equal if they happen to share everything else: about as often as with
+    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class. Where few
+    contents exist, everybody has a twin anyway: then it tells that every row is there ten times, say, and none once.
+    """
+    content = number_rows([np.zeros(len(frame), dtype=np.int64), *number_columns(frame, list(frame.columns))])
+    mine, everywhere = np.bincount(classes)[classes], np.bincount(content)[content]
+    inside = number_rows([classes, content])
+    twins = np.bincount(inside)[inside]
+    outside: Floats = np.divide(
+        everywhere - twins, len(frame) - mine, out=np.zeros(len(frame)), where=mine < len(frame)
+    )
+    chance = 1 - (1 - outside) ** (mine - 1)
+    if (twins > 1).mean() - chance.mean() > _COPIES:
+        return True
+    times = np.bincount(inside)
+    same = min(float(outside.mean()) + 1 / len(frame), 1.0)  # how likely two rows are equal without being one
+    often = int(np.gcd.reduce(times)) > 1 and len(times) >= _ENOUGH
+    return bool(len(frame.columns)) and often and (len(frame) - len(times)) * np.log10(same) < _UNLIKELY
