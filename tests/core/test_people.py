@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import write_schema
 from countervail.core.people import count_people, people_inside, people_of, person_columns, rows_per_person
 from countervail.core.region import Regions
+from countervail.testing import small_table
 
 
 def slow_people(frame):
@@ -343,3 +345,39 @@ def test_rows_of_one_person_can_be_linked_and_that_is_said(made, tmp_path):
         again = cv.load_protector(tmp_path / "made.json", decide)
         assert again.explain(frame[["age", "pay"]].head(2)).caveats == caveats
     assert not any("can be linked" in text for text in fit(frame.head(n))[1])
+
+
+# ---------------------------------------------------------------- people are split, not their rows
+
+
+@given(st.lists(st.integers(0, 9), min_size=4, max_size=40), st.integers(0, 99))
+def test_nobody_is_on_both_sides_of_a_split(who, seed):
+    frame = pd.DataFrame({"id": [f"K{i}" for i in who], "age": range(len(who))})
+    table = cv.Table.from_frame(frame, identifiers=["id"], quasi_identifiers=["age"])
+    if len(set(who)) < 2:
+        with pytest.raises(cv.ParameterError, match="at least two people"):
+            table.split(test_size=0.4, random_state=seed)
+        return
+    train, test = table.split(test_size=0.4, random_state=seed)
+    assert not set(train.frame["id"]) & set(test.frame["id"])
+    assert sorted([*train.frame["age"], *test.frame["age"]]) == list(range(len(who)))
+    assert test.frame["id"].nunique() == math.ceil(0.4 * len(set(who)))
+
+
+def test_whoever_has_one_row_each_is_split_as_before():
+    named = small_table(50)
+    columns = tuple(c for c in named.schema if c.role != "identifier")
+    bare = cv.Table(named.frame[[c.name for c in columns]], replace(named.schema, columns=columns))
+    a, b = (t.split(test_size=0.4, random_state=3)[1].frame[named.schema.features] for t in (named, bare))
+    assert a.equals(b)
+
+
+def test_people_of_several_rows_are_compared(run, tmp_path):
+    """Plain explanations are tried too: they were refused because the same people were on both sides."""
+    table = small_table(240)
+    write_schema(table.schema, tmp_path / "s.toml")
+    table.frame.assign(id=[f"K{i % 120:03}" for i in range(240)]).to_csv(tmp_path / "d.csv", index=False)
+    code, out, err = run("compare", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "--answers", 20, "--json")
+    assert code == 0, err
+    untried = [str(c.get("why")) for c in json.loads(out)["contenders"]]
+    assert untried and not any("identifiers" in why for why in untried), untried
