@@ -381,3 +381,26 @@ def test_people_of_several_rows_are_compared(run, tmp_path):
     assert code == 0, err
     untried = [str(c.get("why")) for c in json.loads(out)["contenders"]]
     assert untried and not any("identifiers" in why for why in untried), untried
+
+
+def test_a_value_of_ones_own_is_so_in_every_row_of_that_person(run, tmp_path):
+    """Everybody has a salary of their own, three times each: counted by rows, no value stood alone."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": [f"K{i:03}" for i in range(60)], "age": rng.integers(20, 60, 60), "pay": range(60)})
+    once.loc[once.index.repeat(3)].to_csv(tmp_path / "d.csv", index=False)
+    table = cv.Table.from_frame(once, identifiers=["id"], quasi_identifiers=["age"])
+    write_schema(table.schema, tmp_path / "s.toml")
+    given = (tmp_path / "d.csv", "-s", tmp_path / "s.toml")
+    assert "value of their own in pay" in run("risk", *given)[2]
+    code, _, err = run("anonymize", *given, "--k", 3, "-o", tmp_path / "p.csv")
+    assert code == 2 and "--keep pay" in err
+
+
+def test_a_dossier_speaks_of_people_and_says_that_attacks_try_rows():
+    table = small_table(240)
+    rows = cv.Table(table.frame.assign(id=[f"K{i % 120:03}" for i in range(240)]), table.schema)
+    members, others = rows.split(test_size=0.5, random_state=0)
+    release = cv.Mondrian(k=5).fit(members).protect(members)
+    made = cv.audit(release, members, control=others, attacks=["linkage"])
+    assert made.asked["people"] == made.asked["controls"] == 60
+    assert any("try rows one by one (120 rows of 60 people)" in c for c in made.caveats)

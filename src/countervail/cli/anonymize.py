@@ -55,12 +55,13 @@ from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
 from countervail.cli.shared.reading import LOOK_REPEATED, ROWS_IN_AN_ENGINE, equal_rows, noted_warnings, read_table
 from countervail.cli.shared.sweep import compare_k
+from countervail.core.arrays import Ints
 from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import read_schema
-from countervail.core.people import person_columns, rows_per_person
+from countervail.core.people import people_of, person_columns, rows_per_person
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -381,7 +382,7 @@ def _check_kept(table: Table, keep: list[str]) -> None:
     if strange := [n for n in keep if n not in leaving]:
         must = f"one of the columns that leave as they are: {', '.join(leaving)}"
         raise ParameterError(f"--keep must name {must}. Got '{strange[0]}'.")
-    if pointed := [n for n in pointing(table.frame, leaving) if n not in keep]:
+    if pointed := [n for n in pointing(table.frame, leaving, _who(table)) if n not in keep]:
         flags = " ".join(f"--keep {n}" for n in pointed)
         raise ParameterError(
             f"Many people have a value of their own in {', '.join(pointed)}, which would leave as it is and points at "
@@ -425,10 +426,16 @@ def _say_others(release: Release, table: Table, what: str, output: Path, as_json
     say(f"Promise: {release.guarantee}")
 
 
-def _leaving(release: Release, unused: list[str], shown: pd.DataFrame, output: Path) -> dict[str, list[str]]:
+def _who(table: Table) -> Ints:
+    return people_of(table.frame, person_columns(table))
+
+
+def _leaving(
+    release: Release, table: Table, unused: list[str], shown: pd.DataFrame, output: Path
+) -> dict[str, list[str]]:
     """Columns that leave as they are, those of them that point at people, and all that is to be said of the release."""
     names = [n for n in release.schema.names() if n in release.others.columns]
-    pointed = pointing(release.others, names)
+    pointed = pointing(table.frame, names, _who(table))
     if pointed:
         note(pointing_note(pointed))
     for text in _alike(release):
@@ -484,7 +491,7 @@ def _write(
     """Write the release, its page and the roster, all or none; what is to be said of it."""
     from countervail.report.anonymized_page import Making, anonymized_page, summarize
 
-    leaving = _leaving(release, unused, shown, paths.output)
+    leaving = _leaving(release, table, unused, shown, paths.output)
     summary, made, notes = summarize(release, table, hide_below=k), release.provenance, tuple(leaving["notes"])
     how = {"quasi": "as ranges, sets or groups", "identifier": "not at all"}
     digest: list[str] = []

@@ -278,7 +278,7 @@ def _people(
         return once, once, [several] if len(once.frame) < len(frame) else []
     found = published.equal_rows()
     if found.equal:
-        note_once(found)
+        note_once(found, published=True)
     return published.each_once(found.content) if found.copied else published, published, []
 
 

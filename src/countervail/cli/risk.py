@@ -31,6 +31,7 @@ from countervail.cli.shared.common import (
 from countervail.cli.shared.reading import ROWS_IN_AN_ENGINE, each_once, read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import write_text
+from countervail.core.people import people_of, person_columns
 
 if TYPE_CHECKING:
     from countervail.core.table import Table
@@ -96,7 +97,8 @@ def risk(
     with progress("Looking at column combinations", quiet=as_json) as tick:
         found = measure.risk(people, k=k, person=person, progress=tick)
     found = replace(found, rows=rows)
-    if pointed := pointing(people.frame, people.schema.names("sensitive", "attribute", "target")):
+    who = people_of(people.frame, [person] if person is not None else person_columns(people))
+    if pointed := pointing(people.frame, people.schema.names("sensitive", "attribute", "target"), who):
         note(pointing_note(pointed))
     told = [] if among is None else _told(among)
     if output is not None:

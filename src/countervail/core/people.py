@@ -71,6 +71,12 @@ def rows_per_person(table: Table) -> int:
     return int(np.bincount(people_of(table.frame, names)).max())
 
 
+def people_in(table: Table) -> int:
+    """How many people the rows are about, by the identifiers; one each where none is declared."""
+    names = person_columns(table)
+    return int(people_of(table.frame, names).max(initial=-1)) + 1 if names else len(table)
+
+
 def check_k(k: Any, table: Sized, owner: str) -> None:
     """At least two people, and no more than there are."""
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 2:

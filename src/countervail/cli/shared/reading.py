@@ -90,10 +90,13 @@ def each_once(table: Table) -> Table:
     return table.take(equal.first) if equal.copied else table
 
 
-def note_once(equal: EqualRows) -> None:
+def note_once(equal: EqualRows, *, published: bool = False) -> None:
     """Say how rows that are equal in every column are counted."""
     if equal.copied:
-        note(f"{equal.words}, {LOOK_REPEATED}, and count once. Name people with --person, or say --rows-are-people.")
+        each = ", --rows-per-person N" if published else ""
+        note(
+            f"{equal.words}, {LOOK_REPEATED}, and count once. Say whose they are: --person{each} or --rows-are-people."
+        )
     else:
         note(f"{equal.words}; they count as different people. If some are one person's, name people with --person.")
 
