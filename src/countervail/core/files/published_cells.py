@@ -139,8 +139,8 @@ class CellReader:
 
     def _unknown(self) -> SchemaError:
         return SchemaError(
-            f"Column '{self.column.name}' of the release holds names that are no values of the table. If they are "
-            f"groups of a hierarchy, give its folder (--hierarchies); or publish sets such as {{a, b}}."
+            f"Column '{self.column.name}' of the release holds names of groups that are no values of the table. Give "
+            f"the folder of its hierarchies (--hierarchies), or publish sets such as {{a, b}}."
         )
 
 
