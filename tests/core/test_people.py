@@ -17,6 +17,8 @@ from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import write_schema
 from countervail.core.people import count_people, people_inside, people_of, person_columns, rows_per_person
 from countervail.core.region import Regions
+from countervail.report.anonymized_page import summarize
+from countervail.report.strips import coarse_shares
 from countervail.testing import small_table
 
 
@@ -404,3 +406,38 @@ def test_a_dossier_speaks_of_people_and_says_that_attacks_try_rows():
     made = cv.audit(release, members, control=others, attacks=["linkage"])
     assert made.asked["people"] == made.asked["controls"] == 60
     assert any("try rows one by one (120 rows of 60 people)" in c for c in made.caveats)
+
+
+def test_risks_of_a_release_are_those_of_people_not_of_their_rows(run, tmp_path):
+    """Three rows each: a class of 15 rows may be five people, and one of them is found with 1 in 5, not 1 in 15."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": [f"K{i:03}" for i in range(60)], "age": rng.integers(20, 60, 60)})
+    rows = once.loc[once.index.repeat(3)].assign(ok=rng.choice(["y", "n"], 180))
+    table = cv.Table.from_frame(rows, identifiers=["id"], quasi_identifiers=["age"])
+    release = cv.Mondrian(k=5).fit(table).protect(table)
+    sizes = release.to_text_frame().groupby("age").size()
+    assert sizes.min() >= 15 and cv.measure.release_risk(release).prosecutor == 1 / math.ceil(sizes.min() / 3)
+    rows.to_csv(tmp_path / "d.csv", index=False)
+    write_schema(table.schema, tmp_path / "s.toml")
+    asked = ("anonymize", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "--k", 5)
+    code, out, _ = run(*asked, "-o", tmp_path / "p.csv", "--report", tmp_path / "p.html", "--json")
+    said, page = json.loads(out), html.unescape((tmp_path / "p.html").read_text(encoding="utf-8"))
+    assert code == 0 and said["people"] == math.ceil(said["smallest"] / 3) and said["prosecutor"] == 1 / said["people"]
+    assert "people at least in the smallest class" in page
+    assert page.count("Some people have up to 3 rows") == 1  # each thing is said once
+    members, others = table.split(test_size=0.4, random_state=0)
+    of_part = cv.Mondrian(k=5).fit(members).protect(members)
+    made = cv.audit(of_part, members, control=others, attacks=["linkage"])
+    assert made.findings[0].sets.least == math.ceil(of_part.to_text_frame().groupby("age").size().min() / 3)
+
+
+def test_pictures_leave_out_values_of_few_people_however_many_rows_they_have(run, tmp_path):
+    """Four people, five rows each, live in a place of their own: twenty rows, and no bar."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": [f"K{i:03}" for i in range(84)], "town": ["Ghent", "Bruges"] * 40 + ["Xqtown"] * 4})
+    rows = once.loc[once.index.repeat(5)].assign(ok=rng.choice(["y", "n"], 420))
+    table = cv.Table.from_frame(rows, identifiers=["id"], quasi_identifiers=["town"])
+    release = cv.Mondrian(k=4).fit(table).protect(table)
+    assert summarize(release, table).columns[0].values == ("Bruges", "Ghent")
+    bins, heights = coarse_shares(table, "town")
+    assert heights[bins.index("Xqtown")] == 0 < heights[bins.index("Ghent")]

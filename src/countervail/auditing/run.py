@@ -133,7 +133,8 @@ def _rows_of_people(table: Table) -> tuple[str, ...]:
     return (
         f"Some people have several rows, by {named}: attacks try rows one by one ({len(table):,} rows of "
         f"{people_in(table):,} people). Whoever looks at all rows of a person may find more, and the intervals are "
-        f"narrower than that number of people allows. Audit one row for each person to be sure.",
+        f"narrower than that number of people allows; risks count the fewest people whom so many rows can be. Audit "
+        f"one row for each person to be sure.",
     )
 
 

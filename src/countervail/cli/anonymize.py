@@ -293,6 +293,8 @@ def anonymize(
         return
     say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
+    if found["people"] != found["smallest"]:
+        sizes = f"Smallest class {found['people']:,} people at least, in {found['smallest']:,} rows"
     say(f"{sizes}; information lost (NCP) {found['ncp']:.2%}; {found['suppressed']:,} rows suppressed.")
     say(f"Promise: {release.guarantee}")
     if found["as_they_are"]:
@@ -531,6 +533,7 @@ def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:
         "suppressed": summary.suppressed,
         "classes": summary.classes,
         "smallest": summary.smallest,
+        "people": summary.people,
         "average": summary.average,
         "ncp": summary.ncp,
         "query_error": summary.query_error,

@@ -28,7 +28,7 @@ from countervail.cli.shared.common import (
     say_json,
     table,
 )
-from countervail.cli.shared.reading import ROWS_IN_AN_ENGINE, each_once, read_table
+from countervail.cli.shared.reading import ROWS_IN_AN_ENGINE, copies_once, read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import write_text
 from countervail.core.people import people_of, person_columns
@@ -92,7 +92,7 @@ def risk(
         raise ParameterError("--person contradicts --rows-are-people. Give one of them.")
     rows = len(people)
     if person is None and not rows_are_people:
-        people = each_once(people)
+        people = copies_once(people)
     among = None if population is None else _among(people, population, schema, k, person)
     with progress("Looking at column combinations", quiet=as_json) as tick:
         found = measure.risk(people, k=k, person=person, progress=tick)

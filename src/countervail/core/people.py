@@ -77,6 +77,16 @@ def people_in(table: Table) -> int:
     return int(people_of(table.frame, names).max(initial=-1)) + 1 if names else len(table)
 
 
+def each_once(table: Table, name: str) -> pd.Series:
+    """A column's values, of each person once: how many people hold a value, not how many of their rows."""
+    names = person_columns(table)
+    values: pd.Series = table.frame[name]
+    if not names:
+        return values
+    twice = pd.DataFrame({"who": people_of(table.frame, names), "value": values.to_numpy()}).duplicated()
+    return values[~twice.to_numpy()]
+
+
 def check_k(k: Any, table: Sized, owner: str) -> None:
     """At least two people, and no more than there are."""
     if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 2:

@@ -81,7 +81,7 @@ def equal_rows(table: Table) -> EqualRows | None:
     return found if found.equal else None
 
 
-def each_once(table: Table) -> Table:
+def copies_once(table: Table) -> Table:
     """Where nobody is named: rows that look repeated count once; others that are equal stay, and both are noted."""
     equal = equal_rows(table)
     if equal is None:
