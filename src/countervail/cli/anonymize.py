@@ -62,6 +62,7 @@ from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, wr
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import read_schema
 from countervail.core.people import people_of, person_columns, rows_per_person
+from countervail.core.region import Range
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -440,7 +441,7 @@ def _leaving(
     pointed = pointing(table.frame, names, _who(table))
     if pointed:
         note(pointing_note(pointed))
-    for text in _alike(release):
+    for text in (*_alike(release), *_lost(release, shown)):
         note(text)
     if unused:
         note(
@@ -464,6 +465,18 @@ def _alike(release: Release) -> list[str]:
                 f"person's class knows that too. --l 2 --sensitive {name} (mondrian) rules it out."
             )
     return said
+
+
+def _lost(release: Release, shown: pd.DataFrame) -> list[str]:
+    """What is to be said of quasi-identifiers of which nothing is left: every row says the same of everybody."""
+    wide = [a.name for a in release.regions.axes if isinstance(a, Range) or len(a.known) > 1]
+    names = [n for n in wide if shown[n].nunique(dropna=False) == 1]
+    if not names:
+        return []
+    return [
+        f"Nothing is left of {', '.join(names)}: every row says the same there. A smaller k, fewer quasi-identifiers "
+        f"or other groups (--hierarchies) may spare it; rows with missing cells stand in the way of groups."
+    ]
 
 
 def _unused(folder: Path | None, taken: Mapping[str, Any]) -> list[str]:
