@@ -130,6 +130,7 @@ def test_classes_that_give_a_sensitive_value_away_are_counted_and_said(run, tmp_
     schema = [cv.Column("age", "numeric", "quasi"), cv.Column("illness", role="sensitive")]
     write_schema(cv.Schema(tuple(schema)), tmp_path / "p.toml")
     given = ("anonymize", tmp_path / "p.csv", "-s", tmp_path / "p.toml", "--k", 6, "-o", tmp_path / "public.csv")
+    given = (*given, "--rows-are-people")  # everybody has a twin here
     assert "In 1 of 2 classes everybody has the same 'illness'" in run(*given)[2]
     _, out, _ = run(*given, "--json")
     assert any("everybody has the same 'illness'" in text for text in json.loads(out)["notes"])

@@ -232,6 +232,18 @@ def test_anonymize_check_and_risk_agree_about_seventy_five_people_ten_times_each
     assert sizes.min() >= 5 * each
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_columns_that_follow_from_the_class_are_no_copies(times):
+    """The region follows from the postcode, the illness from nothing: equal rows are many, and none is repeated."""
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 100, 1_000)
+    rows = pd.DataFrame(
+        {"code": code, "region": code // 10, "ill": rng.integers(0, 5, 1_000), "pay": rng.integers(0, 9, 1_000)}
+    )
+    assert EqualRows.of(pd.concat([rows] * times), ["code"]).copied == (times > 1)
+    assert not EqualRows.of(rows[["code", "region", "ill"]], ["code"]).copied
+
+
 def test_people_at_least_are_the_rows_of_a_class_over_the_rows_of_one_person():
     frame = pd.DataFrame({"age": ["20-29"] * 7 + ["30-39"] * 6, "ok": list("abcdefghijklm")})
     schema = cv.Schema((cv.Column("age", role="quasi"), cv.Column("ok")))

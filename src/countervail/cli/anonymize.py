@@ -355,16 +355,12 @@ def _counted_each(equal: EqualRows) -> str:
 def _note_checking(shown: pd.DataFrame, table: Table) -> None:
     """Say how to check a release that looks as if rows were repeated: the file alone does not tell whose they are."""
     if PublishedFile.of(shown, table.schema).equal_rows().copied:
-        most = rows_per_person(table)
-        who = f"people have up to {most} rows" if most > 1 else "every row is another person's"
+        most, named = rows_per_person(table), ", ".join(person_columns(table))
+        who = f"people have up to {most} rows" if most > 1 else "each is counted as another person's"
         note(
-            f"In what is written rows look repeated, but {who}, by {_whose(table)}. The file does not show that: check "
-            f"it with --rows-per-person {most}."
+            f"In what is written rows look repeated; {who}{f', by {named}' if named else ''}. The file does not show "
+            f"that: check it with --rows-per-person {most}."
         )
-
-
-def _whose(table: Table) -> str:
-    return ", ".join(person_columns(table)) or "--rows-are-people"
 
 
 def _told_apart(table: Table, person: str | None) -> Table:

@@ -14,6 +14,7 @@ import pandas as pd
 from countervail.core.arrays import Floats, Ints, number_columns, number_rows
 
 _COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
+_COVERED = 0.3  # how much better than by chance a column must follow from all others, where rows were repeated
 _ENOUGH = 10  # different rows, each of them there equally often
 _UNLIKELY = -9.0  # decimal logarithm of a chance that is none
 
@@ -58,10 +59,13 @@ def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
     """Whether rows of one class are equal far more often than their contents, seen elsewhere, explain.
 
     In a table of people, two rows of a class are equal if they happen to share everything else: about as often as with
-    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class. Where few
-    contents exist, everybody has a twin anyway: then it tells that every row is there ten times, say, and none once.
+    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class; and whichever
+    column is covered, rows that are equal in the others are equal there too, which columns that follow from the class
+    alone do not explain. Where few contents exist, everybody has a twin anyway: then it tells that every row is there
+    ten times, say, and none once.
     """
-    content = number_rows([np.zeros(len(frame), dtype=np.int64), *number_columns(frame, list(frame.columns))])
+    columns = number_columns(frame, list(frame.columns))
+    content = number_rows([np.zeros(len(frame), dtype=np.int64), *columns])
     mine, everywhere = np.bincount(classes)[classes], np.bincount(content)[content]
     inside = number_rows([classes, content])
     twins = np.bincount(inside)[inside]
@@ -69,9 +73,28 @@ def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
         everywhere - twins, len(frame) - mine, out=np.zeros(len(frame)), where=mine < len(frame)
     )
     chance = 1 - (1 - outside) ** (mine - 1)
-    if (twins > 1).mean() - chance.mean() > _COPIES:
+    if (twins > 1).mean() - chance.mean() > _COPIES and _follows(classes, columns) > _COVERED:
         return True
     times = np.bincount(inside)
     same = min(float(outside.mean()) + 1 / len(frame), 1.0)  # how likely two rows are equal without being one
     often = int(np.gcd.reduce(times)) > 1 and len(times) >= _ENOUGH
     return bool(len(frame.columns)) and often and (len(frame) - len(times)) * np.log10(same) < _UNLIKELY
+
+
+def _follows(classes: Ints, columns: list[Ints]) -> float:
+    """How much better than by chance (0) a column agrees where all others do, up to always (1); the worst of them."""
+    every, pairs = _pairs(number_rows([classes, *columns])), len(classes) * (len(classes) - 1) / 2
+    worst = 1.0
+    for j, column in enumerate(columns):
+        alike = _pairs(column) / pairs
+        if alike == 1:
+            continue
+        rest = _pairs(number_rows([classes, *columns[:j], *columns[j + 1 :]]))
+        worst = min(worst, (every / rest - alike) / (1 - alike) if rest else 0.0)
+    return worst
+
+
+def _pairs(key: Ints) -> float:
+    """How many pairs of rows have the same number."""
+    counts = np.bincount(key).astype(float)
+    return float((counts * (counts - 1)).sum() / 2)
