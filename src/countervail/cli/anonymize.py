@@ -353,13 +353,15 @@ def _counted_each(equal: EqualRows) -> str:
 
 
 def _note_checking(shown: pd.DataFrame, table: Table) -> None:
-    """Say how to check a release that looks as if rows were repeated: the file alone does not tell whose they are."""
-    if PublishedFile.of(shown, table.schema).equal_rows().copied:
-        most, named = rows_per_person(table), ", ".join(person_columns(table))
-        who = f"people have up to {most} rows" if most > 1 else "each is counted as another person's"
+    """Say how to check a release whose rows are not people, or look repeated: the file does not tell whose they are."""
+    most, named = rows_per_person(table), ", ".join(person_columns(table))
+    if most > 1:
+        note(f"What is written does not show whose rows are whose: check it with --rows-per-person {most}.")
+    elif PublishedFile.of(shown, table.schema).equal_rows().copied:
+        by = f", by {named}" if named else ""
         note(
-            f"In what is written rows look repeated; {who}{f', by {named}' if named else ''}. The file does not show "
-            f"that: check it with --rows-per-person {most}."
+            f"In what is written rows look repeated; each is counted as another person's{by}. The file does not show "
+            f"that: check it with --rows-per-person 1."
         )
 
 

@@ -100,8 +100,14 @@ def check(
     Answers of other tools: their JSON (DiCE, Alibi), or a table of counterfactuals; `--asked` where the file lacks
     the rows that were explained.
     """
-    row_by_row = {"output": output, "against": against, "asked": asked, "query": query, "person": person}
-    row_by_row |= {"rows_per_person": rows_per_person}
+    row_by_row: dict[str, Any] = {
+        "output": output,
+        "against": against,
+        "asked": asked,
+        "query": query,
+        "person": person,
+    }
+    row_by_row["rows_per_person"] = rows_per_person
     check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
     check_ending(output, (".html",), release, schema, against)
     if against is not None or release.suffix == ".json":

@@ -109,8 +109,9 @@ def anonymized_page(
     ]
     lead = f"{summary.rows:,} rows are released, {summary.suppressed:,} are suppressed."
     sections = [Section("What it costs and what it hides", facts=facts)]
-    said = [*summary.caveats, *(() if making is None else making.notes)]
-    notes = list(dict.fromkeys(text.removeprefix("Note: ") for text in said))
+    noted = () if making is None else making.notes
+    bare = {text.removeprefix("Note: ") for text in noted}
+    notes = [*(text for text in dict.fromkeys(summary.caveats) if text not in bare), *noted]
     if making is not None:
         sections.append(Section("What leaves", header=("column", "role", "how it leaves"), rows=making.leaves))
     if notes:
@@ -160,6 +161,8 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: 
         named = people >= hide_below
         names, before, after = [n for n, told in zip(names, named) if told], before[named], after[named]
         people = people[named]
+        if names == [cell_text(None)]:  # says nothing of those who have a value
+            names, before, people, after = [], before[:0], people[:0], after[:0]
     shown = np.where(people < hide_below, 0.0, before)
     one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
     return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()), shift)

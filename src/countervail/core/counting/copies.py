@@ -14,7 +14,8 @@ import pandas as pd
 from countervail.core.arrays import Floats, Ints, number_columns, number_rows
 
 _COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
-_COVERED = 0.3  # how much better than by chance a column must follow from all others, where rows were repeated
+_COVERED = 0.3  # of what chance leaves open, a column must follow from all others, where rows were repeated
+_LIFT, _OFTEN = 10, 0.1  # or be equal so many times as often as by chance, and in this share of pairs
 _ENOUGH = 10  # different rows, each of them there equally often
 _UNLIKELY = -9.0  # decimal logarithm of a chance that is none
 
@@ -73,7 +74,7 @@ def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
         everywhere - twins, len(frame) - mine, out=np.zeros(len(frame)), where=mine < len(frame)
     )
     chance = 1 - (1 - outside) ** (mine - 1)
-    if (twins > 1).mean() - chance.mean() > _COPIES and _follows(classes, columns) > _COVERED:
+    if (twins > 1).mean() - chance.mean() > _COPIES and _all_follow(classes, columns):
         return True
     times = np.bincount(inside)
     same = min(float(outside.mean()) + 1 / len(frame), 1.0)  # how likely two rows are equal without being one
@@ -81,17 +82,18 @@ def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
     return bool(len(frame.columns)) and often and (len(frame) - len(times)) * np.log10(same) < _UNLIKELY
 
 
-def _follows(classes: Ints, columns: list[Ints]) -> float:
-    """How much better than by chance (0) a column agrees where all others do, up to always (1); the worst of them."""
+def _all_follow(classes: Ints, columns: list[Ints]) -> bool:
+    """Whether each column agrees far more often than by chance where the class and all other columns do."""
     every, pairs = _pairs(number_rows([classes, *columns])), len(classes) * (len(classes) - 1) / 2
-    worst = 1.0
     for j, column in enumerate(columns):
-        alike = _pairs(column) / pairs
-        if alike == 1:
+        chance = _pairs(column) / pairs
+        if chance == 1:
             continue
         rest = _pairs(number_rows([classes, *columns[:j], *columns[j + 1 :]]))
-        worst = min(worst, (every / rest - alike) / (1 - alike) if rest else 0.0)
-    return worst
+        found = every / rest if rest else 0.0
+        if found - chance <= _COVERED * (1 - chance) and found < max(_OFTEN, _LIFT * chance):
+            return False
+    return True
 
 
 def _pairs(key: Ints) -> float:
