@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -129,6 +130,7 @@ def test_classes_that_give_a_sensitive_value_away_are_counted_and_said(run, tmp_
     schema = [cv.Column("age", "numeric", "quasi"), cv.Column("illness", role="sensitive")]
     write_schema(cv.Schema(tuple(schema)), tmp_path / "p.toml")
     given = ("anonymize", tmp_path / "p.csv", "-s", tmp_path / "p.toml", "--k", 6, "-o", tmp_path / "public.csv")
+    given = (*given, "--rows-are-people")  # everybody has a twin here
     assert "In 1 of 2 classes everybody has the same 'illness'" in run(*given)[2]
     _, out, _ = run(*given, "--json")
     assert any("everybody has the same 'illness'" in text for text in json.loads(out)["notes"])
@@ -176,3 +178,17 @@ def test_errors_are_one_line_with_exit_code_two(run, people, monkeypatch, words,
     assert len(err.strip().splitlines()) == 1
     assert not out
     assert not (people / "public.csv").exists()
+
+
+def test_a_column_of_which_nothing_is_left_is_named(run, tmp_path):
+    """Postcodes that no class of fifty shares become `*` for everybody; whoever reads the release is told."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"code": [f"{i:05}" for i in rng.permutation(100)], "sex": ["f", "m"] * 50})
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    table = cv.Table.from_frame(frame, quasi_identifiers=["code", "sex"])
+    write_schema(table.schema, tmp_path / "s.toml")
+    asked = ("anonymize", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "-o", tmp_path / "p.csv", "--json")
+    said = json.loads(run(*asked, "--k", 50)[1])
+    assert any("Nothing is left of code: every row says the same" in n for n in said["notes"])
+    said = json.loads(run(*asked, "--k", 5)[1])
+    assert not any("Nothing is left" in n for n in said["notes"])

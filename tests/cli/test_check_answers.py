@@ -1,7 +1,9 @@
 """Answers are checked against people, not as a table; a ledger says what its epsilon does not cover."""
 
 import json
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 import countervail as cv
@@ -38,6 +40,21 @@ def test_answers_of_groups_keep_k_and_whole_neighbours_do_not(run, answers):
     write(cv.NICE())
     code, out, _ = run("check", *given, "--k", 5)
     assert code == 1 and "do NOT keep what was asked" in out
+
+
+def test_answers_are_about_people_not_about_their_rows(run, answers):
+    """Everybody is there twice: 200 people in 400 rows, and twice k rows are k people."""
+    table, write, given, folder = answers
+    write(cv.CFK(k=5))
+    before = json.loads(run("check", *given, "--k", 5, "--json")[1])
+    rows = table.frame.assign(who=[f"K{i:04}" for i in range(len(table))])
+    declared = replace(table.schema, columns=(*table.schema.columns, cv.Column("who", role="identifier")))
+    write_frame(pd.concat([rows, rows]), folder / "people.csv")
+    write_schema(declared, folder / "people.toml")
+    code, out, _ = run("check", *given, "--k", 5, "--json")
+    after = json.loads(out)
+    assert code == 0 and after["people"] == 200 and after["rows"] == 400 and after["least"] == before["least"]
+    assert "about 200 people (in 400 rows)" in run("check", *given, "--k", 5)[1]
 
 
 def test_the_schema_that_is_given_says_what_people_are_known_by(run, answers):

@@ -7,10 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import countervail
 from countervail.cli.shared.words import in_flags
+from countervail.core.encode import require_numbers
+from countervail.core.errors import SchemaError
+from countervail.core.schema import Column, Schema
 
 SOURCE = Path(countervail.__file__).parent
 # What only a program calls: contract checks, attacks and studies of a class of one's own.
@@ -75,3 +79,16 @@ def test_no_message_of_the_command_line_speaks_python() -> None:
 )
 def test_parameters_become_flags(said: str, meant: str) -> None:
     assert in_flags(said) == meant
+
+
+def test_messages_agree_in_number():
+    """One word stands for one thing: "the data has", "the rows have"."""
+    assert in_flags("The 'X' given to LERS has missing numbers in column 'pay'.") == (
+        "The data has missing numbers in column 'pay'."
+    )
+    frame = pd.DataFrame({"pay": [1.0, None]})
+    schema = Schema((Column("pay", "numeric"),))
+    for parameter, said in (("table", "The data has missing values"), ("rows", "The rows have missing values")):
+        with pytest.raises(SchemaError) as error:
+            require_numbers(frame, schema, "NICE", parameter)
+        assert in_flags(str(error.value)).startswith(said)

@@ -1,5 +1,8 @@
 """Equal rows once, and the best of each group, against plain loops."""
 
+import math
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countervail.core import arrays
-from countervail.core.arrays import distinct_frame_rows, distinct_rows, first_best
+from countervail.core.arrays import distinct_frame_rows, distinct_rows, every_combination, first_best
 
 small = st.sampled_from([0.0, 1.0, 2.0, np.nan])
 
@@ -89,3 +92,15 @@ def test_the_arrays_of_columns_stand_in_their_order(quick, monkeypatch):
     frame = pd.DataFrame({"b": pd.Categorical(["x"]), "a": [1], "c": [0.5]})
     assert [values[0] for values in arrays.column_arrays(frame)] == ["x", 1, 0.5]
     assert [values.dtype for values in arrays.column_arrays(frame)] == frame.dtypes.tolist()
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_every_combination_is_the_product_in_order(sizes):
+    options = [np.arange(n) + 10 * i for i, n in enumerate(sizes)]
+    found = every_combination(options)
+    assert found.shape == (math.prod(sizes), len(sizes))
+    assert [tuple(row) for row in found.tolist()] == list(product(*(o.tolist() for o in options)))
+
+
+def test_combinations_of_more_columns_than_numpy_grids_have():
+    assert every_combination([np.array([1])] * 70 + [np.array([1, 2])]).tolist() == [[1] * 71, [1] * 70 + [2]]

@@ -1,6 +1,9 @@
 """People behind rows: whoever has several counts once, in measures, checks and promises; repeated rows are noticed."""
 
+import html
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,9 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import countervail as cv
+from countervail.core.counting.copies import EqualRows, seem_copied
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import write_schema
-from countervail.core.people import count_people, people_of, person_columns, rows_per_person, seem_copied
+from countervail.core.people import count_people, people_inside, people_of, person_columns, rows_per_person
+from countervail.core.region import Regions
+from countervail.report.anonymized_page import summarize
+from countervail.report.strips import coarse_shares
+from countervail.testing import small_table
 
 
 def slow_people(frame):
@@ -170,7 +178,7 @@ def test_seventy_five_people_ten_times_each_do_not_keep_ten_anonymity(run, publi
     table, write = published
     given = write(pd.concat([table.frame.head(75)] * 10))
     code, out, err = run("check", *given)
-    assert code == 1 and "look repeated" in err and "BROKEN" in out
+    assert code == 1 and "look repeated" in err and "NOT SHOWN" in out
     code, out, _ = run("check", *given, "--json")
     said = json.loads(out)
     assert code == 1 and said["people"] == 75 and said["rows"] == 750 and any("repeated" in n for n in said["notes"])
@@ -182,8 +190,96 @@ def test_seventy_five_people_ten_times_each_do_not_keep_ten_anonymity(run, publi
 def test_a_release_that_was_copied_is_noticed_and_one_that_was_not_is_not(published, times):
     table, _ = published
     release = cv.Mondrian(k=10).fit(table).protect(table).to_frame().astype(str)
-    assert not PublishedFile.of(release, table.schema).seems_copied
-    assert PublishedFile.of(pd.concat([release] * times), table.schema).seems_copied
+    assert not PublishedFile.of(release, table.schema).equal_rows().copied
+    assert PublishedFile.of(pd.concat([release] * times), table.schema).equal_rows().copied
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["nobody named", "people named"])
+def test_anonymize_check_and_risk_agree_about_seventy_five_people_ten_times_each(run, tmp_path, named):
+    """Told apart by nothing, they are not published on a promise that may be wrong; by a number, people are counted."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": range(75), "age": rng.integers(20, 70, 75), "sex": rng.choice(["f", "m"], 75)})
+    once = once.assign(ill=rng.choice(["flu", "asthma", "none"], 75), rent=rng.integers(3, 30, 75) * 50)
+    rows = pd.concat([once] * 10)
+    columns = ["age", "sex", "ill", "rent"]
+    (rows if named else rows[columns]).to_csv(tmp_path / "d.csv", index=False)
+    table = cv.Table.from_frame(once, identifiers=["id"], quasi_identifiers=["age", "sex"], sensitive=["ill"])
+    kept = tuple(c for c in table.schema if named or c.role != "identifier")
+    write_schema(replace(table.schema, columns=kept), tmp_path / "s.toml")
+    given, release = (tmp_path / "d.csv", "-s", tmp_path / "s.toml"), tmp_path / "p.csv"
+    page = tmp_path / "p.html"
+    code, _, err = run("anonymize", *given, "--k", 5, "-o", release, "--report", page)
+    assert "75 people in 750 rows" in run("risk", *given)[1]
+    if not named:
+        assert code == 2 and "look repeated" in err and "--rows-are-people" in err and not release.exists()
+        code, out, err = run(
+            "anonymize", *given, "--k", 5, "-o", release, "--rows-are-people", "--json", "--report", page
+        )
+        said = json.loads(out)
+        note = "750 rows are equal to another one in every column; they count as different people. If equal rows are"
+        for text in (err, " ".join(said["notes"]), html.unescape(page.read_text(encoding="utf-8"))):
+            assert note in text
+        assert "750 people" in run("risk", *given, "--rows-are-people")[1]
+    assert code == 0
+    # The file alone does not tell; whoever says what anonymize said gets its answer, and nobody is told the contrary.
+    each = 10 if named else 1
+    assert f"check it with --rows-per-person {each}" in " ".join(err.split())
+    code, out, _ = run("check", release, "-s", tmp_path / "s.toml", "--k", 5)
+    assert (code == 0) == named and ("NOT SHOWN" in out) != named and "BROKEN" not in out
+    code, out, _ = run("check", release, "-s", tmp_path / "s.toml", "--k", 5, "--rows-per-person", each)
+    assert code == 0 and "The table keeps what was asked." in out
+    sizes = pd.read_csv(release, dtype=str).groupby(["age", "sex"]).size()
+    assert sizes.min() >= 5 * each
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_columns_that_follow_from_the_class_are_no_copies(times):
+    """The region follows from the postcode, the illness from nothing: equal rows are many, and none is repeated."""
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 100, 1_000)
+    rows = pd.DataFrame(
+        {"code": code, "region": code // 10, "ill": rng.integers(0, 5, 1_000), "pay": rng.integers(0, 9, 1_000)}
+    )
+    assert EqualRows.of(pd.concat([rows] * times), ["code"]).copied == (times > 1)
+    assert not EqualRows.of(rows[["code", "region", "ill"]], ["code"]).copied
+
+
+def test_people_at_least_are_the_rows_of_a_class_over_the_rows_of_one_person():
+    frame = pd.DataFrame({"age": ["20-29"] * 7 + ["30-39"] * 6, "ok": list("abcdefghijklm")})
+    schema = cv.Schema((cv.Column("age", role="quasi"), cv.Column("ok")))
+    once = PublishedFile.of(frame, schema).people_at_least(3)
+    assert once.frame["age"].value_counts().to_dict() == {"20-29": 3, "30-39": 2}
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2)] * 3, st.integers(-1, 2)), min_size=1, max_size=30))
+def test_equal_rows_are_those_that_pandas_finds(rows):
+    frame = pd.DataFrame(rows, columns=["a", "b", "c", "group"])
+    people, groups = frame[["a", "b", "c"]], frame["group"].to_numpy(dtype=np.int64)
+    found = EqualRows.of(people, ["a"])
+    assert found.equal == int(people.duplicated(keep=False).sum())
+    assert sorted(map(tuple, people.iloc[found.first].to_numpy())) == sorted(set(map(tuple, people.to_numpy())))
+    each = frame[frame["group"] >= 0].drop_duplicates().groupby("group").size()
+    assert found.least(groups) == (each.min() if len(each) else 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=30))
+def test_people_inside_a_region_are_counted_once_each(rows):
+    frame = pd.DataFrame(rows, columns=["age", "who"])
+    regions = Regions.from_cells([{"age": pd.Interval(a, a + 3, closed="both")} for a in range(8)])
+    slow = [frame[frame["age"].between(a, a + 3)]["who"].nunique() for a in range(8)]
+    assert people_inside(regions, frame[["age"]], people_of(frame, ["who"])).tolist() == slow
+
+
+def test_identifiers_in_a_file_tell_people_apart_in_a_check(run, published, tmp_path):
+    table, write = published
+    rows = pd.concat([table.frame.head(75).assign(id=range(75))] * 10)
+    path, *_ = write(rows)
+    declared = (*table.schema.columns, cv.Column("id", role="identifier"))
+    write_schema(replace(table.schema, columns=declared), tmp_path / "named.toml")
+    code, out, _ = run("check", path, "-s", tmp_path / "named.toml", "--json")
+    said = json.loads(out)
+    assert code == 1 and said["people"] == 75 and said["verdicts"][0]["reached"] == 1
+    assert any("share id in a class count as one person" in n for n in said["notes"])
 
 
 def test_few_columns_make_equal_rows_and_no_alarm(run, published):
@@ -263,3 +359,97 @@ def test_rows_of_one_person_can_be_linked_and_that_is_said(made, tmp_path):
         again = cv.load_protector(tmp_path / "made.json", decide)
         assert again.explain(frame[["age", "pay"]].head(2)).caveats == caveats
     assert not any("can be linked" in text for text in fit(frame.head(n))[1])
+
+
+# ---------------------------------------------------------------- people are split, not their rows
+
+
+@given(st.lists(st.integers(0, 9), min_size=4, max_size=40), st.integers(0, 99))
+def test_nobody_is_on_both_sides_of_a_split(who, seed):
+    frame = pd.DataFrame({"id": [f"K{i}" for i in who], "age": range(len(who))})
+    table = cv.Table.from_frame(frame, identifiers=["id"], quasi_identifiers=["age"])
+    if len(set(who)) < 2:
+        with pytest.raises(cv.ParameterError, match="at least two people"):
+            table.split(test_size=0.4, random_state=seed)
+        return
+    train, test = table.split(test_size=0.4, random_state=seed)
+    assert not set(train.frame["id"]) & set(test.frame["id"])
+    assert sorted([*train.frame["age"], *test.frame["age"]]) == list(range(len(who)))
+    assert test.frame["id"].nunique() == math.ceil(0.4 * len(set(who)))
+
+
+def test_whoever_has_one_row_each_is_split_as_before():
+    named = small_table(50)
+    columns = tuple(c for c in named.schema if c.role != "identifier")
+    bare = cv.Table(named.frame[[c.name for c in columns]], replace(named.schema, columns=columns))
+    a, b = (t.split(test_size=0.4, random_state=3)[1].frame[named.schema.features] for t in (named, bare))
+    assert a.equals(b)
+
+
+def test_people_of_several_rows_are_compared(run, tmp_path):
+    """Plain explanations are tried too: they were refused because the same people were on both sides."""
+    table = small_table(240)
+    write_schema(table.schema, tmp_path / "s.toml")
+    table.frame.assign(id=[f"K{i % 120:03}" for i in range(240)]).to_csv(tmp_path / "d.csv", index=False)
+    code, out, err = run("compare", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "--answers", 20, "--json")
+    assert code == 0, err
+    untried = [str(c.get("why")) for c in json.loads(out)["contenders"]]
+    assert untried and not any("identifiers" in why for why in untried), untried
+
+
+def test_a_value_of_ones_own_is_so_in_every_row_of_that_person(run, tmp_path):
+    """Everybody has a salary of their own, three times each: counted by rows, no value stood alone."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": [f"K{i:03}" for i in range(60)], "age": rng.integers(20, 60, 60), "pay": range(60)})
+    once.loc[once.index.repeat(3)].to_csv(tmp_path / "d.csv", index=False)
+    table = cv.Table.from_frame(once, identifiers=["id"], quasi_identifiers=["age"])
+    write_schema(table.schema, tmp_path / "s.toml")
+    given = (tmp_path / "d.csv", "-s", tmp_path / "s.toml")
+    assert "value of their own in pay" in run("risk", *given)[2]
+    code, _, err = run("anonymize", *given, "--k", 3, "-o", tmp_path / "p.csv")
+    assert code == 2 and "--keep pay" in err
+
+
+def test_a_dossier_speaks_of_people_and_says_that_attacks_try_rows():
+    table = small_table(240)
+    rows = cv.Table(table.frame.assign(id=[f"K{i % 120:03}" for i in range(240)]), table.schema)
+    members, others = rows.split(test_size=0.5, random_state=0)
+    release = cv.Mondrian(k=5).fit(members).protect(members)
+    made = cv.audit(release, members, control=others, attacks=["linkage"])
+    assert made.asked["people"] == made.asked["controls"] == 60
+    assert any("try rows one by one (120 rows of 60 people)" in c for c in made.caveats)
+
+
+def test_risks_of_a_release_are_those_of_people_not_of_their_rows(run, tmp_path):
+    """Three rows each: a class of 15 rows may be five people, and one of them is found with 1 in 5, not 1 in 15."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": [f"K{i:03}" for i in range(60)], "age": rng.integers(20, 60, 60)})
+    rows = once.loc[once.index.repeat(3)].assign(ok=rng.choice(["y", "n"], 180))
+    table = cv.Table.from_frame(rows, identifiers=["id"], quasi_identifiers=["age"])
+    release = cv.Mondrian(k=5).fit(table).protect(table)
+    sizes = release.to_text_frame().groupby("age").size()
+    assert sizes.min() >= 15 and cv.measure.release_risk(release).prosecutor == 1 / math.ceil(sizes.min() / 3)
+    rows.to_csv(tmp_path / "d.csv", index=False)
+    write_schema(table.schema, tmp_path / "s.toml")
+    asked = ("anonymize", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "--k", 5)
+    code, out, _ = run(*asked, "-o", tmp_path / "p.csv", "--report", tmp_path / "p.html", "--json")
+    said, page = json.loads(out), html.unescape((tmp_path / "p.html").read_text(encoding="utf-8"))
+    assert code == 0 and said["people"] == math.ceil(said["smallest"] / 3) and said["prosecutor"] == 1 / said["people"]
+    assert "people at least in the smallest class" in page
+    assert page.count("Some people have up to 3 rows") == 1  # each thing is said once
+    members, others = table.split(test_size=0.4, random_state=0)
+    of_part = cv.Mondrian(k=5).fit(members).protect(members)
+    made = cv.audit(of_part, members, control=others, attacks=["linkage"])
+    assert made.findings[0].sets.least == math.ceil(of_part.to_text_frame().groupby("age").size().min() / 3)
+
+
+def test_pictures_leave_out_values_of_few_people_however_many_rows_they_have(run, tmp_path):
+    """Four people, five rows each, live in a place of their own: twenty rows, and no bar."""
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame({"id": [f"K{i:03}" for i in range(84)], "town": ["Ghent", "Bruges"] * 40 + ["Xqtown"] * 4})
+    rows = once.loc[once.index.repeat(5)].assign(ok=rng.choice(["y", "n"], 420))
+    table = cv.Table.from_frame(rows, identifiers=["id"], quasi_identifiers=["town"])
+    release = cv.Mondrian(k=4).fit(table).protect(table)
+    assert summarize(release, table).columns[0].values == ("Bruges", "Ghent")
+    bins, heights = coarse_shares(table, "town")
+    assert heights[bins.index("Xqtown")] == 0 < heights[bins.index("Ghent")]

@@ -149,3 +149,34 @@ def test_remarks_are_free_text_by_their_name_unless_they_are_a_few_labels():
 def test_a_target_says_where_the_good_labels_are_named():
     proposal = propose_schema(pd.DataFrame({"age": range(N), "granted": ["yes", "no"] * (N // 2)}), "granted")
     assert 'favourable = ["..."]' in proposal.reasons["granted"]
+
+
+@pytest.mark.parametrize("column", ["customer", "Kunde", "x"])
+@pytest.mark.parametrize(
+    "codes",
+    [
+        [f"K{i:05}" for i in range(1, 601)] + [f"K{i:05}" for i in range(1, 349)],
+        [f"P{i}" for i in range(75)] * 10,
+        [f"PAT-{i}" for i in np.random.default_rng(0).integers(10_000, 99_999, 80)] * 5,
+    ],
+    ids=["customers", "running numbers", "long numbers"],
+)
+def test_codes_of_people_are_identifiers_though_people_have_several_rows(column, codes):
+    frame = pd.DataFrame({column: codes, "age": np.arange(len(codes)) % 50})
+    assert propose_schema(frame).schema[column].role == "identifier"
+
+
+@pytest.mark.parametrize(
+    ("codes", "role"),
+    [
+        ([f"D-{i}" for i in np.random.default_rng(0).integers(10_000, 99_999, 80)] * 5, "quasi"),
+        ([f"A-{i}" for i in np.random.default_rng(0).integers(1_000, 9_999, 80)] * 5, "quasi"),
+        ([f"W{i}" for i in range(8)] * 50, "attribute"),
+        ([f"R{i}" for i in range(30)] * 50, "attribute"),
+        ([f"{a}{i}" for a in "ABCDEFGHIJ" for i in range(10, 30)] * 3, "attribute"),
+    ],
+    ids=["German postcodes", "Austrian postcodes", "wards", "rooms", "classifications"],
+)
+def test_codes_of_places_and_kinds_are_no_identifiers(codes, role):
+    frame = pd.DataFrame({"x": codes, "age": np.arange(len(codes)) % 50})
+    assert propose_schema(frame).schema["x"].role == role

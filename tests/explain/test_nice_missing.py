@@ -104,7 +104,7 @@ def test_a_model_that_cannot_take_them_is_spared():
     table = people()
     whole = table.features.fillna(0.0)
     model = LogisticRegression(max_iter=1000).fit(whole, table.target)
-    with pytest.raises(cv.SchemaError, match=r"'table' given to NICE have missing values .* \['income', 'debt'\]"):
+    with pytest.raises(cv.SchemaError, match=r"'table' given to NICE has missing values .* \['income', 'debt'\]"):
         cv.NICE().fit(table, model)
     full = people(holes=0)
     nice = cv.NICE().fit(full, model)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier, VotingClassifier
 from sklearn.model_selection import GridSearchCV
@@ -223,9 +224,36 @@ def test_boosted_models_whose_parts_do_not_belong_together_are_refused(change, t
         load_model(tmp_path / "m.skops")
 
 
-def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
-    lightgbm = pytest.importorskip("lightgbm")
-    made = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(ROWS, LABELS)
-    with pytest.raises(ModelFileError, match=r"is not saved: .*lightgbm.*--allow-pickle"):
+class BoosterOfAnotherLibrary(ClassifierMixin, BaseEstimator):
+    """Stands in for boosted trees of libraries that keep a compiled model as bytes."""
+
+    def fit(self, X, y):
+        self.classes_, self.handle_ = np.unique(y), b"compiled"
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[:1], len(X))
+
+
+def foreign_models(name):
+    """A fitted classifier of a library that may not be installed; the test says so and is left out."""
+    if name == "stand-in":
+        return BoosterOfAnotherLibrary()
+    library = pytest.importorskip(name, reason=f"{name} is not installed")
+    if name == "lightgbm":
+        return library.LGBMClassifier(n_estimators=2, verbose=-1)
+    if name == "xgboost":
+        return library.XGBClassifier(n_estimators=2)
+    return library.CatBoostClassifier(iterations=2, verbose=0, allow_writing_files=False)
+
+
+@pytest.mark.parametrize("piped", [False, True], ids=["alone", "in a pipeline"])
+@pytest.mark.parametrize("name", ["stand-in", "lightgbm", "xgboost", "catboost"])
+def test_a_model_that_could_not_be_loaded_is_not_saved(name, piped, tmp_path):
+    made = foreign_models(name)
+    numbered = np.unique(LABELS, return_inverse=True)[1]
+    made = (make_pipeline(StandardScaler(), made) if piped else made).fit(ROWS, numbered)
+    library = "BoosterOfAnotherLibrary" if name == "stand-in" else name
+    with pytest.raises(ModelFileError, match=rf"is not saved: .*{library}.*--allow-pickle"):
         save_model(made, tmp_path / "m.skops")
     assert not list(tmp_path.iterdir())

@@ -1,5 +1,8 @@
 """The demo's figures and pictures."""
 
+import html
+import json
+import re
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -51,6 +54,35 @@ def test_the_demo_tells_its_story_and_writes_a_page(demo):
     assert out.count("  If ") == 5
     assert "May the plain explanations leave? reject" in out and "May the k-anonymous ones leave? not shown" in out
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_page_of_the_demo_shows_no_value_of_few_people_but_in_its_sentences(demo):
+    """Sentences are the answers themselves, of public data; pictures and tables show nobody's own values."""
+    folder, summary = demo[2], demo[3]
+    page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
+    for text in (*summary.sentences, summary.before, summary.after):
+        page = page.replace(text, "")
+    train, _ = cv.load("german_credit").split(test_size=0.4, random_state=0)
+    amounts = train.frame["credit_amount"].value_counts()
+    few = {str(v) for v in amounts.index[amounts < FEW]}
+    assert not few & set(re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d)", "", re.sub(r'="[^"]*"', "", page))))
+
+
+def test_what_the_demo_is_warned_of_is_on_the_terminal_in_json_and_on_the_page(demo, run, monkeypatch, tmp_path):
+    audits = iter([cv.Audit.read(demo[2] / "dossier.json")] * 2)
+
+    def quick(answered, **_):
+        for_both = (None, None, None, None)
+        answered(*for_both)
+        return demo[3]
+
+    monkeypatch.setattr(report.demo_page, "run_demo", quick)
+    monkeypatch.setattr("countervail.auditing.audit", lambda *_, **__: next(audits))
+    code, out, err = run("demo", "-o", tmp_path / "again", "--json")
+    said, page = json.loads(out), html.unescape((tmp_path / "again" / "report.html").read_text(encoding="utf-8"))
+    told = [line.removeprefix("Note: ") for line in err.splitlines() if line.startswith("Note: ")]
+    assert code == 0 and told and all(any(t in n for n in said["notes"]) and t in page for t in told)
+    assert any("more people" in t for t in told), told
 
 
 def test_the_demo_is_told_at_once_that_its_folder_is_taken(run, monkeypatch, tmp_path):

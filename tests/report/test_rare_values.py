@@ -1,6 +1,7 @@
 """No page of any command shows a value that few people hold, unless the release itself shows it."""
 
 import html
+import json
 import re
 from dataclasses import replace
 
@@ -87,9 +88,8 @@ def rare(frame):
     return texts
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_no_page_shows_a_value_that_few_people_hold(run, files, monkeypatch, name):
-    folder, everybody = files
+def prepare(run, folder, monkeypatch):
+    """The release and the answers that some of the commands look at."""
     monkeypatch.chdir(folder)
     if not (folder / "p.csv").exists():
         assert run("anonymize", *DATA, "--k", "5", "--keep", "pay", "-o", "p.csv")[0] == 0
@@ -97,17 +97,68 @@ def test_no_page_shows_a_value_that_few_people_hold(run, files, monkeypatch, nam
         numeric = re.sub(r'(\[columns\.(?:born|place)\]\n(?:type = "\w+"\n)?role = )"quasi"', r'\1"attribute"', text)
         (folder / "m.toml").write_text(numeric, encoding="utf-8")
         assert run("explain", *DATA, "--k", "5", "-o", "a.json")[0] == 0
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_shows_a_value_that_few_people_hold(run, files, monkeypatch, name):
+    folder, everybody = files
+    prepare(run, folder, monkeypatch)
     (folder / "page.html").unlink(missing_ok=True)
     code, _, errors = run(*PAGES[name])
     assert code in (0, 1) and (folder / "page.html").exists(), errors
     page = (folder / "page.html").read_text(encoding="utf-8")
     shown = tokens(re.sub(r'\b(?:d|points|x|y|id)="[^"]*"', "", page))  # what is drawn is no text
+    assert sorted((rare(everybody) & shown) - released(folder, name)) == []
+
+
+def released(folder, name):
+    """What leaves anyway: the cells of the release, and the ends of its ranges."""
     csv = (folder / "p2.csv").read_text(encoding="utf-8") if "p2.csv" in PAGES[name] else ""
-    released = tokens(csv) | set(re.findall(r"\w+", csv))  # the ends of a range
-    assert sorted((rare(everybody) & shown) - released) == []
+    return tokens(csv) | set(re.findall(r"\w+", csv))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_json_shows_a_value_that_few_people_hold(run, files, monkeypatch, name):
+    folder, everybody = files
+    prepare(run, folder, monkeypatch)
+    code, out, errors = run(*PAGES[name], "--json")
+    assert code in (0, 1), errors
+    json.loads(out)
+    assert sorted((rare(everybody) & (tokens(out) | tokens(errors))) - released(folder, name)) == []
 
 
 def tokens(text):
     """The words of a text, and its numbers without marks between thousands."""
     plain = html.unescape(text)
     return {w for text in (plain, re.sub(r"(?<=\d),(?=\d)", "", plain)) for w in re.findall(r"[\w-]+", text)}
+
+
+def test_pages_of_explanations_show_nothing_of_others_beyond_the_answers(run, files, monkeypatch):
+    """Askers see their own values and those of their answers; no picture, table or schema shows anybody else's."""
+    folder, everybody = files
+    monkeypatch.chdir(folder)
+    members, askers = everybody.iloc[:ROWS], everybody.iloc[ROWS : ROWS + 30]
+    write_frame(askers, folder / "q.csv")
+    asked = ("explain", *DATA, "--k", "10", "--rows", "q.csv")
+    assert run(*asked, "-o", "e.json")[0] == run(*asked, "-o", "e.html")[0] == 0
+    code, printed, errors = run(*asked)
+    assert code == 0
+    answers = json.loads((folder / "e.json").read_text(encoding="utf-8"))
+    held = tokens(json.dumps(answers["counterfactuals"])) | set(askers.astype(str).to_numpy().ravel())
+    page = re.sub(r'\b(?:d|points|x|y|id)="[^"]*"', "", (folder / "e.html").read_text(encoding="utf-8"))
+    assert answers["status"] and rare(members) & tokens(json.dumps(answers["counterfactuals"]))
+    for text in (page, json.dumps(answers), printed, errors):
+        assert sorted((rare(members) & tokens(text)) - held) == []
+
+
+def test_pages_of_rules_show_nothing_beyond_the_rules(run, files, monkeypatch):
+    folder, everybody = files
+    monkeypatch.chdir(folder)
+    asked = ("rules", *DATA, "--k", "3")
+    assert run(*asked, "-o", "r.csv")[0] == run(*asked, "-o", "r.html")[0] == run(*asked, "-o", "r.json")[0] == 0
+    rules = pd.read_csv(folder / "r.csv")
+    assert len(rules)
+    held = {w for text in rules["condition"] for w in tokens(text)}
+    for file in ("r.html", "r.json"):
+        text = re.sub(r'\b(?:d|points|x|y|id)="[^"]*"', "", (folder / file).read_text(encoding="utf-8"))
+        assert sorted((rare(everybody) & tokens(text)) - held) == []

@@ -22,6 +22,7 @@ from countervail.auditing.subject import Subject, check_controls, read_subject
 from countervail.core.errors import bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee, KAnonymity, NoGuarantee
+from countervail.core.people import people_in, person_columns
 from countervail.core.protocols import Progress
 from countervail.core.release import package_version
 from countervail.core.schema import Schema
@@ -119,9 +120,22 @@ def audit(
         wanted,
         findings=findings,
         claims=tuple(claims),
-        caveats=tuple(dict.fromkeys(subject.caveats)),
+        caveats=tuple(dict.fromkeys((*subject.caveats, *_rows_of_people(table)))),
         beside=beside,
         provenance=_provenance(subject, table, wanted, limit, time.monotonic() - start),
+    )
+
+
+def _rows_of_people(table: Table) -> tuple[str, ...]:
+    """What it means for figures that some people have several rows; nothing where nobody has."""
+    if people_in(table) == len(table):
+        return ()
+    named = ", ".join(person_columns(table))
+    return (
+        f"Some people have several rows, by {named}: attacks try rows one by one ({len(table):,} rows of "
+        f"{people_in(table):,} people). Whoever looks at all rows of a person may find more, and the intervals are "
+        f"narrower than that number of people allows; risks count the fewest people whom so many rows can be. Audit "
+        f"one row for each person to be sure.",
     )
 
 
@@ -183,8 +197,8 @@ def _asked(subject: Subject, table: Table, by: str | None) -> dict[str, Any]:
         "what": subject.kind,
         "name": subject.name,
         **things,
-        "people": len(table),
-        "controls": len(subject.strangers),
+        "people": people_in(table),
+        "controls": people_in(subject.strangers),
         "by": by,
         "date": today.isoformat(),
     }

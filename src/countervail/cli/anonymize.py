@@ -33,6 +33,7 @@ from countervail.cli.shared.common import (
     DatasetOption,
     LedgerOption,
     Person,
+    RowsArePeople,
     SchemaFile,
     check_ending,
     check_not_read,
@@ -52,11 +53,16 @@ from countervail.cli.shared.common import (
 )
 from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
-from countervail.cli.shared.reading import noted_warnings, read_table
+from countervail.cli.shared.reading import LOOK_REPEATED, ROWS_IN_AN_ENGINE, equal_rows, noted_warnings, read_table
 from countervail.cli.shared.sweep import compare_k
+from countervail.core.arrays import Ints
+from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
+from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import read_schema
+from countervail.core.people import people_of, person_columns, rows_per_person
+from countervail.core.region import Range
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -159,6 +165,7 @@ def anonymize(
         typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
     ] = None,
     person: Person = None,
+    rows_are_people: RowsArePeople = False,
     previous: Annotated[
         Path | None,
         typer.Option(help="Who was published with whom, kept for the next release; written if new. Confidential."),
@@ -182,7 +189,7 @@ def anonymize(
 
     The promise is counted anew on what is about to be written; a table that breaks it is not written. Columns that are
     neither identifiers nor quasi-identifiers leave as they are; where many people have a value of their own, only if
-    you say --keep.
+    you say --keep. Where no identifier names people and rows look repeated, only if you say --rows-are-people.
 
     Example: `countervail anonymize people.csv --schema people.toml --k 10 --l 3 --sensitive illness -o public.csv`
 
@@ -239,6 +246,8 @@ def anonymize(
         with progress("Anonymising", quiet=as_json) as tick:
             tick(0, 4)
             scan = open_scan(data, schema, engine, memory, threads, person, master)
+            if not rows_are_people and not scan.schema.names("identifier"):
+                note(ROWS_IN_AN_ENGINE)
             settings = groups_of(scan, hierarchies, None if labels is None else labels.value)
             protector = make(kind, {**given, **settings})
             written = anonymize_scan(scan, protector, output, keep or [], tick)
@@ -246,12 +255,13 @@ def anonymize(
         tell_written(written, protector.guarantee(), output, as_json)
         return
     if output is None:
-        table, protector = ready(_told_apart(read_table(data, schema), person))
+        table, protector = ready(_people(data, schema, person, rows_are_people)[0])
         compare_k(table, protector, sweep or "", cells.value, report, as_json)
         return
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
-        table, protector = ready(_told_apart(read_table(data, schema), person))
+        people, equal = _people(data, schema, person, rows_are_people)
+        table, protector = ready(people)
         rows_kept = method in releasing_rows()
         if rows_kept:
             _check_kept(table, keep or [])
@@ -265,8 +275,14 @@ def anonymize(
         unused = _unused(hierarchies, getattr(protector, "hierarchies_", {}))
         if rows_kept:
             kept = {} if previous is None else {previous: text_writer(protector.roster_.to_json())}
+            if equal is not None:
+                fewest = equal.least(protector.cell_of_.astype(np.int64))
+                note(f"{_counted_each(equal)} If equal rows are one person's, the smallest class holds {fewest:,}.")
+            _note_checking(shown, people)
             found = _write(release, table, shown, _Paths(data, output, report, bom), k or USUAL["k"], unused, kept)
         else:
+            if equal is not None:
+                note(f"{_counted_each(equal)} If some are one person's, keep one row for each person.")
             write_files({output: frame_writer(shown, output, bom=bom)})
         tick(4, 4)
     if not rows_kept:
@@ -278,6 +294,8 @@ def anonymize(
         return
     say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
+    if found["people"] != found["smallest"]:
+        sizes = f"Smallest class {found['people']:,} people at least, in {found['smallest']:,} rows"
     say(f"{sizes}; information lost (NCP) {found['ncp']:.2%}; {found['suppressed']:,} rows suppressed.")
     say(f"Promise: {release.guarantee}")
     if found["as_they_are"]:
@@ -308,6 +326,45 @@ def _before(
     return {"previous": ClassRoster.read(previous), "changed": "withdraw" if changed is None else changed.value}
 
 
+def _people(data: Path, schema: Path, person: str | None, rows_are_people: bool) -> tuple[Table, EqualRows | None]:
+    """The table, and rows of it that are equal in every column where nobody is named; refused if they look repeated."""
+    table = _told_apart(read_table(data, schema), person)
+    if rows_are_people and table.schema.names("identifier"):
+        if rows_per_person(table) > 1:
+            named = ", ".join(person_columns(table))
+            raise ParameterError(
+                f"--rows-are-people contradicts the schema: rows share values of its identifiers ({named}), and count "
+                f"as one person's. Leave the flag out, or take the role 'identifier' from that column."
+            )
+        return table, None
+    equal = equal_rows(table)
+    if equal is not None and equal.copied and not rows_are_people:
+        raise ParameterError(
+            f"{equal.words}, {LOOK_REPEATED}. If they are one person's, k rows are not k people, and the promise "
+            f"would be wrong. Keep one row for each person; or give the column that names people the role 'identifier' "
+            f"in the schema (--person, if there are several); or say that they are different people's: "
+            f"--rows-are-people."
+        )
+    return table, equal
+
+
+def _counted_each(equal: EqualRows) -> str:
+    return f"{equal.words}; they count as different people."
+
+
+def _note_checking(shown: pd.DataFrame, table: Table) -> None:
+    """Say how to check a release whose rows are not people, or look repeated: the file does not tell whose they are."""
+    most, named = rows_per_person(table), ", ".join(person_columns(table))
+    if most > 1:
+        note(f"What is written does not show whose rows are whose: check it with --rows-per-person {most}.")
+    elif PublishedFile.of(shown, table.schema).equal_rows().copied:
+        by = f", by {named}" if named else ""
+        note(
+            f"In what is written rows look repeated; each is counted as another person's{by}. The file does not show "
+            f"that: check it with --rows-per-person 1."
+        )
+
+
 def _told_apart(table: Table, person: str | None) -> Table:
     """The table with the one identifier that tells people apart; the others would leave with nobody anyway."""
     if person is None:
@@ -326,7 +383,7 @@ def _check_kept(table: Table, keep: list[str]) -> None:
     if strange := [n for n in keep if n not in leaving]:
         must = f"one of the columns that leave as they are: {', '.join(leaving)}"
         raise ParameterError(f"--keep must name {must}. Got '{strange[0]}'.")
-    if pointed := [n for n in pointing(table.frame, leaving) if n not in keep]:
+    if pointed := [n for n in pointing(table.frame, leaving, _who(table)) if n not in keep]:
         flags = " ".join(f"--keep {n}" for n in pointed)
         raise ParameterError(
             f"Many people have a value of their own in {', '.join(pointed)}, which would leave as it is and points at "
@@ -370,13 +427,19 @@ def _say_others(release: Release, table: Table, what: str, output: Path, as_json
     say(f"Promise: {release.guarantee}")
 
 
-def _leaving(release: Release, unused: list[str], shown: pd.DataFrame, output: Path) -> dict[str, list[str]]:
+def _who(table: Table) -> Ints:
+    return people_of(table.frame, person_columns(table))
+
+
+def _leaving(
+    release: Release, table: Table, unused: list[str], shown: pd.DataFrame, output: Path
+) -> dict[str, list[str]]:
     """Columns that leave as they are, those of them that point at people, and all that is to be said of the release."""
     names = [n for n in release.schema.names() if n in release.others.columns]
-    pointed = pointing(release.others, names)
+    pointed = pointing(table.frame, names, _who(table))
     if pointed:
         note(pointing_note(pointed))
-    for text in _alike(release):
+    for text in (*_alike(release), *_lost(release, shown)):
         note(text)
     if unused:
         note(
@@ -400,6 +463,18 @@ def _alike(release: Release) -> list[str]:
                 f"person's class knows that too. --l 2 --sensitive {name} (mondrian) rules it out."
             )
     return said
+
+
+def _lost(release: Release, shown: pd.DataFrame) -> list[str]:
+    """What is to be said of quasi-identifiers of which nothing is left: every row says the same of everybody."""
+    wide = [a.name for a in release.regions.axes if isinstance(a, Range) or len(a.known) > 1]
+    names = [n for n in wide if shown[n].nunique(dropna=False) == 1]
+    if not names:
+        return []
+    return [
+        f"Nothing is left of {', '.join(names)}: every row says the same there. A smaller k, fewer quasi-identifiers "
+        f"or other groups (--hierarchies) may spare it; rows with missing cells stand in the way of groups."
+    ]
 
 
 def _unused(folder: Path | None, taken: Mapping[str, Any]) -> list[str]:
@@ -429,7 +504,7 @@ def _write(
     """Write the release, its page and the roster, all or none; what is to be said of it."""
     from countervail.report.anonymized_page import Making, anonymized_page, summarize
 
-    leaving = _leaving(release, unused, shown, paths.output)
+    leaving = _leaving(release, table, unused, shown, paths.output)
     summary, made, notes = summarize(release, table, hide_below=k), release.provenance, tuple(leaving["notes"])
     how = {"quasi": "as ranges, sets or groups", "identifier": "not at all"}
     digest: list[str] = []
@@ -469,6 +544,7 @@ def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:
         "suppressed": summary.suppressed,
         "classes": summary.classes,
         "smallest": summary.smallest,
+        "people": summary.people,
         "average": summary.average,
         "ncp": summary.ncp,
         "query_error": summary.query_error,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import numpy as np
+import pandas as pd
 import typer
 
 from countervail.cli.anonymize import Closeness, Diversity
@@ -16,6 +17,7 @@ from countervail.cli.shared.common import (
     AsJson,
     PageFile,
     Person,
+    RowsArePeople,
     SchemaFile,
     check_ending,
     counted_file,
@@ -29,14 +31,23 @@ from countervail.cli.shared.common import (
     table,
 )
 from countervail.cli.shared.foreign import Asked, ForeignFile, OneHot, Query
-from countervail.cli.shared.reading import how_to_read, noted_warnings, read_table
+from countervail.cli.shared.reading import (
+    ROWS_IN_AN_ENGINE,
+    equal_rows,
+    how_to_read,
+    note_once,
+    noted_warnings,
+    read_table,
+)
+from countervail.core.arrays import Ints
 from countervail.core.errors import ParameterError, SchemaError, bad_parameter
 from countervail.core.files.frames import write_text
-from countervail.core.files.release_file import PublishedFile, Verdict, examine
+from countervail.core.files.release_file import PublishedFile, Verdict, conclude, examine
 from countervail.core.files.schema_file import read_schema
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, TCloseness
-from countervail.core.people import people_of, rows_per_person
+from countervail.core.people import keys_of, people_inside, people_of, person_columns
 from countervail.core.schema import Schema
+from countervail.core.table import Table
 
 _ANSWERS = ("query", "status", "decision")  # columns of answers that were written as a table
 
@@ -65,9 +76,10 @@ def check(
     query: Query = None,
     one_hot: OneHot = False,
     person: Person = None,
-    rows_are_people: Annotated[
-        bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
-    ] = False,
+    rows_are_people: RowsArePeople = False,
+    rows_per_person: Annotated[
+        int | None, typer.Option(help="Nobody has more rows than this, as `anonymize` says of its release.", min=1)
+    ] = None,
     output: PageFile = None,
     engine: Engine = None,
     memory: Memory = None,
@@ -78,8 +90,8 @@ def check(
     """Is this table anonymous? Counts k, l and t on a published file, ours or anybody's; exit code 1 if it is not.
 
     Rows belong together when all their quasi-identifier cells are equal as written: `07` is not `7`.
-    Identifiers in the file, and columns that the schema does not declare, fail the check too. Rows that look repeated
-    count once, unless you say that they are different people's.
+    Identifiers in the file, and columns that the schema does not declare, fail the check too. Where rows look
+    repeated and it depends on whose they are, k is not shown, unless you say it.
 
     Example: `countervail check public.csv --schema people.toml --k 10 --l 3 --sensitive illness`
 
@@ -88,7 +100,14 @@ def check(
     Answers of other tools: their JSON (DiCE, Alibi), or a table of counterfactuals; `--asked` where the file lacks
     the rows that were explained.
     """
-    row_by_row = {"output": output, "against": against, "asked": asked, "query": query, "person": person}
+    row_by_row: dict[str, Any] = {
+        "output": output,
+        "against": against,
+        "asked": asked,
+        "query": query,
+        "person": person,
+    }
+    row_by_row["rows_per_person"] = rows_per_person
     check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
     check_ending(output, (".html",), release, schema, against)
     if against is not None or release.suffix == ".json":
@@ -96,7 +115,9 @@ def check(
             raise ParameterError("--output is for tables: what is counted of explanations is printed, or --json.")
         if l is not None or t is not None:
             raise ParameterError("--l and --t are for tables: in explanations only people are counted (--k).")
-        _check_answers(release, against, schema, k, as_json, ForeignFile(asked, query, one_hot))
+        _check_answers(
+            release, against, schema, k, as_json, ForeignFile(asked, query, one_hot), person, rows_are_people
+        )
     known = read_schema(schema)
     if engine is not None:
         promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
@@ -110,8 +131,8 @@ def check(
             f"its rows are no people. Write answers with -o answers.json, and check them with --against people.csv."
         )
     promises = _promises(known, k, l, diversity.value, c, t, closeness.value, sensitive, hierarchies)
-    people, notes = _people(published, person, rows_are_people)
-    verdicts = [examine(people if isinstance(p, KAnonymity) else published, p) for p in promises]
+    people, most, notes = _people(published, person, _rows_each(rows_are_people, rows_per_person))
+    verdicts = [_examined(p, published, people, most) for p in promises]
     holds = all(v.holds for v in verdicts) and not published.identifiers and not published.undeclared
     for text in (*notes, *_notes(published, verdicts)):
         note(text)
@@ -138,6 +159,13 @@ def check(
     raise typer.Exit(0 if holds else 1)
 
 
+def _rows_each(rows_are_people: bool, rows_per_person: int | None) -> int | None:
+    """How many rows one person has at most, where that was said."""
+    if rows_are_people and rows_per_person not in (None, 1):
+        raise ParameterError("--rows-are-people means --rows-per-person 1. Give one of them.")
+    return 1 if rows_are_people else rows_per_person
+
+
 def _check_scan(
     release: Path,
     schema: Schema,
@@ -154,7 +182,7 @@ def _check_scan(
     verdicts = [examine(published, p) for p in promises]
     holds = all(v.holds for v in verdicts) and not published.identifiers and not published.undeclared
     if not rows_are_people:
-        note("With --engine every row counts as a person; whether rows look repeated is not looked at.")
+        note(ROWS_IN_AN_ENGINE)
     for text in _missing_notes(published.identifiers, published.undeclared):
         note(text)
     if as_json:
@@ -167,7 +195,14 @@ def _check_scan(
 
 
 def _check_answers(
-    path: Path, against: Path | None, schema: Path, k: int, as_json: bool, foreign: ForeignFile
+    path: Path,
+    against: Path | None,
+    schema: Path,
+    k: int,
+    as_json: bool,
+    foreign: ForeignFile,
+    person: str | None,
+    rows_are_people: bool,
 ) -> NoReturn:
     """How many people fit what each answer says of somebody else; the asker's own values fit everybody."""
     if against is None:
@@ -183,15 +218,18 @@ def _check_answers(
         raise SchemaError("The schema declares no quasi-identifier. Give columns the role 'quasi'.")
     known = table.schema.names("quasi")  # whatever the file says of itself
     regions = replace(answers, schema=answers.schema.with_roles(quasi=known)).regions
-    counts = regions.count(table.frame) // rows_per_person(table) if len(regions) else np.zeros(0, dtype=np.int64)
-    least, short = int(counts.min(initial=len(table))), int((counts < k).sum())
+    who, rows = _who(table, person, rows_are_people), len(table)
+    counts = people_inside(regions, table.frame, who) if len(regions) else np.zeros(0, dtype=np.int64)
+    people = int(who.max(initial=-1)) + 1
+    least, short = int(counts.min(initial=people)), int((counts < k).sum())
     holds = not short
     if as_json:
-        told: dict[str, Any] = {"holds": holds, "answers": len(counts), "people": len(table), "k": k}
+        told: dict[str, Any] = {"holds": holds, "answers": len(counts), "people": people, "rows": rows, "k": k}
         told |= {"least": least if len(counts) else None, "failing": short, "promise": str(answers.guarantee)}
         say_json({**told, "caveats": list(answers.caveats)})
         raise typer.Exit(0 if holds else 1)
-    say(f"{len(counts):,} answers about {len(table):,} people; promised: {answers.guarantee}")
+    several = f" (in {rows:,} rows)" if rows != people else ""
+    say(f"{len(counts):,} answers about {people:,} people{several}; promised: {answers.guarantee}")
     if len(counts):
         say(f"What an answer says of somebody else fits at least {least:,} of them.")
     if short:
@@ -206,28 +244,59 @@ def _check_answers(
     raise typer.Exit(0 if holds else 1)
 
 
-def _people(published: PublishedFile, person: str | None, rows_are_people: bool) -> tuple[PublishedFile, list[str]]:
-    """The file with every person once in a class, and what is to be said about that."""
+def _who(table: Table, person: str | None, rows_are_people: bool) -> Ints:
+    """A number for the person of each row: by the column that was named, by identifiers, or each row another's."""
     if person is not None:
-        if person not in published.frame.columns:
-            raise ParameterError(f"--person must name a column of the file. It has none of the name '{person}'.")
+        if person not in table.schema:
+            raise ParameterError(f"--person must name a column of the schema: {', '.join(table.schema.names())}.")
         if rows_are_people:
-            raise ParameterError("--person and --rows-are-people contradict each other. Give one of them.")
-        once = published.each_once(people_of(published.frame, [person]))
-        return once, [f"Rows that share '{person}' in a class count as one person."]
-    contents = published.contents()
-    repeated = int((np.bincount(contents)[contents] > 1).sum())
-    if rows_are_people or not repeated:
-        return published, []
-    if published.seems_copied:
-        return published.each_once(contents), [
-            f"{repeated:,} rows are equal to another one in every column, far more than chance explains: they look "
-            "repeated, and count once. Name people with --person, or say --rows-are-people."
-        ]
-    return published, [
-        f"{repeated:,} rows are equal to another one in every column; they count as different people. If some are one "
-        "person's, name people with --person."
-    ]
+            raise ParameterError("--person contradicts --rows-are-people. Give one of them.")
+        return people_of(table.frame, [person])
+    if rows_are_people:
+        return np.arange(len(table), dtype=np.int64)
+    equal = equal_rows(table)
+    if equal is None:
+        return people_of(table.frame, person_columns(table))
+    note_once(equal)
+    return pd.factorize(equal.content)[0].astype(np.int64) if equal.copied else np.arange(len(table), dtype=np.int64)
+
+
+def _people(
+    published: PublishedFile, person: str | None, rows_per_person: int | None
+) -> tuple[PublishedFile, PublishedFile, list[str]]:
+    """The file with as many rows of each class as it holds people at least, and at most; and what is to be said."""
+    frame = published.frame
+    if person is not None:
+        if person not in frame.columns:
+            raise ParameterError(f"--person must name a column of the file. It has none of the name '{person}'.")
+        if rows_per_person is not None:
+            raise ParameterError("--person contradicts --rows-are-people and --rows-per-person. Give one of them.")
+        once = published.each_once(people_of(frame, [person]))
+        return once, once, [f"Rows that share '{person}' in a class count as one person."]
+    if rows_per_person is not None:
+        least = published.people_at_least(rows_per_person)
+        each = f"Up to {rows_per_person} rows count as one person's, as you say: of a class, the fewest people."
+        return least, least, [each] if rows_per_person > 1 else []
+    if published.identifiers:
+        named = keys_of(frame, published.identifiers)
+        once = published.each_once(people_of(frame, named))
+        several = f"Rows that share {', '.join(named)} in a class count as one person."
+        return once, once, [several] if len(once.frame) < len(frame) else []
+    found = published.equal_rows()
+    if found.equal:
+        note_once(found, published=True)
+    return published.each_once(found.content) if found.copied else published, published, []
+
+
+def _examined(promise: Guarantee, rows: PublishedFile, least: PublishedFile, most: PublishedFile) -> Verdict:
+    """One promise: k of people, of whom there may be few or many; the others of rows."""
+    if not isinstance(promise, KAnonymity):
+        return examine(rows, promise)
+    few = examine(least, promise)
+    if few.holds or least is most:
+        return few
+    many = examine(most, promise)
+    return replace(few, shown=False) if many.holds else many
 
 
 def _notes(published: PublishedFile, verdicts: list[Verdict]) -> list[str]:
@@ -255,7 +324,7 @@ def _tell(rows: int, verdicts: list[Verdict], holds: bool) -> None:
     lines = [
         [
             v.claim,
-            "holds" if v.holds else "BROKEN",
+            v.answer,
             f"{v.reached:.4g}",
             f"{v.failing_classes:,}",
             f"{v.failing_rows:,}",
@@ -263,7 +332,7 @@ def _tell(rows: int, verdicts: list[Verdict], holds: bool) -> None:
         for v in verdicts
     ]
     table(["asked", "answer", "reached", "classes that fail", "rows in them"], lines)
-    say("The table keeps what was asked." if holds else "The table does NOT keep what was asked.")
+    say(conclude(verdicts, holds))
 
 
 def _promises(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, page_text, progress, remark, say, say_json
+from countervail.cli.shared.common import AsJson, note, page_text, progress, remark, say, say_json
 
 if TYPE_CHECKING:
     from countervail.core.explanation import Explanations
@@ -37,11 +37,13 @@ def demo(
         summary = run_demo(progress=tick, answered=judge)
     open_, ours = audited
     path, dossier = folder / "report.html", folder / "dossier.html"
+    for text in (*ours.caveats, *ours.steps):
+        note(text)
     write_text(page_text(demo_page(summary)), path)
     ours.to_html(dossier)
     ours.to_json(folder / "dossier.json")
     if as_json:
-        verdicts = {"verdict": ours.verdict, "verdict_of_plain_explanations": open_.verdict}
+        verdicts = {"verdict": ours.verdict, "sentence": ours.sentence, "verdict_of_plain_explanations": open_.verdict}
         told = {"report": str(path), "dossier": str(dossier), **verdicts}
         say_json({**summary.to_dict(), **told})
         return
@@ -54,6 +56,4 @@ def demo(
     say(f"\nPromise: {summary.private.promise}")
     say(f"\nMay the plain explanations leave? {open_.verdict}: {open_.sentence}")
     say(f"May the k-anonymous ones leave? {ours.verdict}: {ours.sentence}")
-    for text in ours.steps:
-        say(f"  {text}")
     say(f"\nReport: {path.resolve()}\nDossier to sign: {dossier.resolve()}")

@@ -27,7 +27,7 @@ from countervail.cli.shared.common import (
 )
 from countervail.cli.shared.common import table as show_table
 from countervail.cli.shared.methods import USUAL, chosen, make, testable
-from countervail.cli.shared.reading import read_table
+from countervail.cli.shared.reading import note_equal_rows, read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import text_writer, write_files
 from countervail.core.files.schema_file import read_schema
@@ -126,6 +126,7 @@ def dit(
     protectors = _protectors(method, kind, given, secret)
     given_ground, trained = _ground(ground, distance, scale), _learner(learner, seed)
     table = read_table(data, schema)
+    note_equal_rows(table)
     note(_NO_PROMISE)
     if groups is None and (said := _many_numbers(table, sensitive)):
         note(said)

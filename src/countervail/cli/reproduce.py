@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, progress, remark, say, say_json, table
+from countervail.cli.shared.common import AsJson, note, progress, remark, say, say_json, table
 from countervail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def reproduce(
             able = possible(one)
             chosen += [(one, e) for e in able]
             for left in (e for e in one.exhibits if e not in able):
-                remark(f"Left out: {one.id} {left.id} ({left.why_not or 'its data or extra is not on this machine'}).")
+                note(f"Left out: {one.id} {left.id} ({left.why_not or 'its data or extra is not on this machine'}).")
     folder = _folder(output, record)
     size: Size = "quick" if quick else "full"
     found = [_run(p, e, size, seed, jobs, store, folder, record, as_json) for p, e in chosen]

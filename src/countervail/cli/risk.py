@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from countervail.cli.shared.common import (
     Data,
     PageFile,
     Person,
+    RowsArePeople,
     SchemaFile,
     check_ending,
     counted_file,
@@ -26,9 +28,10 @@ from countervail.cli.shared.common import (
     say_json,
     table,
 )
-from countervail.cli.shared.reading import read_table
+from countervail.cli.shared.reading import ROWS_IN_AN_ENGINE, copies_once, read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import write_text
+from countervail.core.people import people_of, person_columns
 
 if TYPE_CHECKING:
     from countervail.core.table import Table
@@ -40,6 +43,7 @@ def risk(
     schema: SchemaFile,
     k: Annotated[int, typer.Option(help="A class below this size counts as small.", min=1)] = 10,
     person: Person = None,
+    rows_are_people: RowsArePeople = False,
     population: Annotated[
         str | None,
         typer.Option(
@@ -69,6 +73,8 @@ def risk(
     check_ending(output, (".html",), data, schema)
     if engine is not None:
         scan = open_scan(data, schema, engine, memory, threads, master=master)
+        if not rows_are_people and not scan.schema.names("identifier"):
+            note(ROWS_IN_AN_ENGINE)
         with progress("Looking at column combinations", quiet=as_json) as tick:
             found = measure.risk(scan, k=k, progress=tick)
         if pointed := pointing_scan(scan, scan.schema.names("sensitive", "attribute", "target")):
@@ -82,12 +88,17 @@ def risk(
     people = read_table(data, schema)
     if person is not None and person not in people.schema:
         raise ParameterError(f"--person must name a column of the schema: {', '.join(people.schema.names())}.")
+    if person is not None and rows_are_people:
+        raise ParameterError("--person contradicts --rows-are-people. Give one of them.")
+    rows = len(people)
+    if person is None and not rows_are_people:
+        people = copies_once(people)
     among = None if population is None else _among(people, population, schema, k, person)
     with progress("Looking at column combinations", quiet=as_json) as tick:
         found = measure.risk(people, k=k, person=person, progress=tick)
-    if found.rows == found.people and (copies := int(people.frame.duplicated().sum())):
-        note(f"{copies:,} rows are equal to another one in every column; name people with --person if some are one's.")
-    if pointed := pointing(people.frame, people.schema.names("sensitive", "attribute", "target")):
+    found = replace(found, rows=rows)
+    who = people_of(people.frame, [person] if person is not None else person_columns(people))
+    if pointed := pointing(people.frame, people.schema.names("sensitive", "attribute", "target"), who):
         note(pointing_note(pointed))
     told = [] if among is None else _told(among)
     if output is not None:

@@ -22,7 +22,7 @@ from countervail.cli.shared.common import (
     say_json,
     with_noted,
 )
-from countervail.cli.shared.reading import read_table
+from countervail.cli.shared.reading import note_equal_rows, read_table
 from countervail.core.files.frames import write_frame, write_text
 from countervail.core.guarantee import KCommonality
 
@@ -51,6 +51,7 @@ def rules(
 
     check_ending(output, ENDINGS, data, schema)
     table = read_table(data, schema)
+    note_equal_rows(table)
     with progress("Inducing rules", quiet=as_json) as tick:
         found = LERS(k=k, max_union=max_union).fit(table).rules_
         tick(1, 1)

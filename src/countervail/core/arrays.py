@@ -76,6 +76,23 @@ def number_columns(frame: pd.DataFrame, names: Sequence[str]) -> list[Ints]:
     return [pd.factorize(frame[n], use_na_sentinel=False)[0].astype(np.int64) for n in names]
 
 
+def every_combination(options: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Rows with one of the options in each column, the last column turning fastest; numpy's grids have 64 at most.
+
+    Examples
+    --------
+    >>> every_combination([np.array([1, 2]), np.array([5]), np.array([7, 8])]).tolist()
+    [[1, 5, 7], [1, 5, 8], [2, 5, 7], [2, 5, 8]]
+    """
+    sizes = [len(o) for o in options]
+    total = math.prod(sizes)
+    columns, block = [], total
+    for option, size in zip(options, sizes):
+        block = block // size if size else 0
+        columns.append(np.tile(np.repeat(option, block), total // (block * size) if total else 0))
+    return np.stack(columns, axis=1)
+
+
 def distinct_rows(rows: NDArray[np.generic]) -> tuple[Ints, Ints]:
     """Where each distinct row comes first, in the order of their content, and which of them every row is."""
     codes = [pd.factorize(column, sort=True, use_na_sentinel=False)[0].astype(np.int64) for column in rows.T]

@@ -296,8 +296,9 @@ def require_numbers(frame: pd.DataFrame, schema: Schema, owner: str, parameter: 
     """Numeric columns must be complete where distances are taken."""
     numeric = [n for n in frame.columns if schema[n].numeric]
     if holes := [n for n in numeric if frame[n].isna().any()]:
+        have = "have" if parameter.endswith("s") else "has"
         raise SchemaError(
-            f"The '{parameter}' given to {owner} have missing values in numeric columns: {holes}. "
+            f"The '{parameter}' given to {owner} {have} missing values in numeric columns: {holes}. "
             f"{way or 'Impute or drop them first'}; categorical and ordinal columns may hold missing values."
         )
 

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Floats, Ints, number_columns, number_rows
+from countervail.core.arrays import Ints
 from countervail.core.errors import bad_parameter
+from countervail.core.region import Regions
 from countervail.core.table import Table
 
 _MOST = 0.9  # of the values of a key look like one
-_COPIES = 0.2  # share of rows with an equal one in their class, beyond what chance gives, from which they seem copied
-_ENOUGH = 10  # different rows, each of them there equally often
-_UNLIKELY = -9.0  # decimal logarithm of a chance that is none
+_BLOCK = 1 << 24  # pairs of a region and a row that are looked at together
 _LINKED = (
     "Rows of one person that are alike in the other columns can be linked with each other, which leaves fewer people: "
     "no promise covers that. Keep one row for each person."
@@ -70,6 +69,22 @@ def rows_per_person(table: Table) -> int:
     if not names or not len(table):
         return 1
     return int(np.bincount(people_of(table.frame, names)).max())
+
+
+def people_in(table: Table) -> int:
+    """How many people the rows are about, by the identifiers; one each where none is declared."""
+    names = person_columns(table)
+    return int(people_of(table.frame, names).max(initial=-1)) + 1 if names else len(table)
+
+
+def each_once(table: Table, name: str) -> pd.Series:
+    """A column's values, of each person once: how many people hold a value, not how many of their rows."""
+    names = person_columns(table)
+    values: pd.Series = table.frame[name]
+    if not names:
+        return values
+    twice = pd.DataFrame({"who": people_of(table.frame, names), "value": values.to_numpy()}).duplicated()
+    return values[~twice.to_numpy()]
 
 
 def check_k(k: Any, table: Sized, owner: str) -> None:
@@ -130,6 +145,20 @@ def count_people(classes: Ints, person: Ints | None) -> Ints:
     return np.bincount(pairs // (int(person.max(initial=0)) + 1))
 
 
+def people_inside(regions: Regions, frame: pd.DataFrame, person: Ints) -> Ints:
+    """How many people (numbered from 0, row by row) have a row in each region."""
+    if int(np.bincount(person).max(initial=1)) == 1:
+        return regions.count(frame)
+    order = np.argsort(person, kind="stable")
+    begin = np.flatnonzero(np.diff(person[order], prepend=-1))
+    step = max(1, _BLOCK // max(1, len(frame)))
+    parts = [
+        np.logical_or.reduceat(regions[a : a + step].covers(frame)[:, order], begin, axis=1).sum(axis=1)
+        for a in range(0, len(regions), step)
+    ]
+    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+
+
 def most_of_one(classes: Ints, person: Ints) -> Ints:
     """How many rows of each class (numbered from 0) are one person's at most."""
     wide = int(person.max(initial=0)) + 1
@@ -137,26 +166,3 @@ def most_of_one(classes: Ints, person: Ints) -> Ints:
     most = np.zeros(int(classes.max(initial=-1)) + 1, dtype=np.int64)
     np.maximum.at(most, pairs // wide, times)
     return most
-
-
-def seem_copied(frame: pd.DataFrame, classes: Ints) -> bool:
-    """Whether rows of one class are equal far more often than their contents, seen elsewhere, explain.
-
-    In a table of people, two rows of a class are equal if they happen to share everything else: about as often as with
-    rows of other classes. In a table in which rows were repeated, the equal one stands in the same class. Where few
-    contents exist, everybody has a twin anyway: then it tells that every row is there ten times, say, and none once.
-    """
-    content = number_rows([np.zeros(len(frame), dtype=np.int64), *number_columns(frame, list(frame.columns))])
-    mine, everywhere = np.bincount(classes)[classes], np.bincount(content)[content]
-    inside = number_rows([classes, content])
-    twins = np.bincount(inside)[inside]
-    outside: Floats = np.divide(
-        everywhere - twins, len(frame) - mine, out=np.zeros(len(frame)), where=mine < len(frame)
-    )
-    chance = 1 - (1 - outside) ** (mine - 1)
-    if (twins > 1).mean() - chance.mean() > _COPIES:
-        return True
-    times = np.bincount(inside)
-    same = min(float(outside.mean()) + 1 / len(frame), 1.0)  # how likely two rows are equal without being one
-    often = int(np.gcd.reduce(times)) > 1 and len(times) >= _ENOUGH
-    return bool(len(frame.columns)) and often and (len(frame) - len(times)) * np.log10(same) < _UNLIKELY

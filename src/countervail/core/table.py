@@ -191,11 +191,20 @@ class Table:
         return replace(self, frame=frame, schema=schema)
 
     def split(self, *, test_size: float | int = 0.25, random_state: RandomState = None) -> tuple[Self, Self]:
-        """Train and test tables, drawn at random (the same rows as scikit-learn's `train_test_split`)."""
+        """Train and test tables, drawn at random (the same rows as scikit-learn's `train_test_split`).
+
+        Where identifiers say that some people have several rows, people are drawn: nobody is in both tables.
+        """
         from sklearn.model_selection import train_test_split
+
+        from countervail.core.people import people_of, person_columns
 
         if len(self) < 2:
             raise bad_parameter("Table.split", "table", "at least two rows long", f"{len(self)} rows")
+        who = people_of(self.frame, person_columns(self))
+        people = int(who.max()) + 1
+        if people < 2:
+            raise bad_parameter("Table.split", "table", "about at least two people", "one, by its identifiers")
         # Without a seed the split comes from the system's entropy, through our one door.
         seed = random_state
         if seed is None or isinstance(seed, np.random.Generator):
@@ -204,12 +213,14 @@ class Table:
             must = "a whole number from 0 to 2**32 - 1, a numpy Generator, or None"
             raise bad_parameter("Table.split", "random_state", must, random_state)
         try:
-            train, test = train_test_split(np.arange(len(self)), test_size=test_size, random_state=seed)
+            train, test = train_test_split(np.arange(people), test_size=test_size, random_state=seed)
         except ValueError:
-            raise bad_parameter(
-                "Table.split", "test_size", f"a share or count that splits {len(self)} rows", test_size
-            ) from None
-        return self.take(train), self.take(test)
+            what = "rows" if people == len(self) else "people"
+            must = f"a share or count that splits {people} {what}"
+            raise bad_parameter("Table.split", "test_size", must, test_size) from None
+        if people == len(self):
+            return self.take(train), self.take(test)
+        return self.take(np.flatnonzero(np.isin(who, train))), self.take(np.flatnonzero(np.isin(who, test)))
 
 
 def declared_schema(

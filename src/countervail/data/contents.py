@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -12,6 +13,7 @@ import pandas as pd
 
 _MOST: Final = 0.8  # of the different texts must have a form
 _ENOUGH: Final = 5  # different texts, to speak of a form at all
+_LONG: Final = 5  # digits that number people rather than kinds
 _LOOKED_AT: Final = 2_000  # different texts at most
 
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -20,10 +22,16 @@ _IBAN = re.compile(r"[A-Z]{2}\d{2}[A-Z0-9]{11,30}")
 _ISO = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ]\d{1,2}:\d{2}(:\d{2})?.*)?")
 _DAY_FIRST = re.compile(r"\d{1,2}[-/. ]\s?(\d{1,2}|[^\W\d]{3,9}\.?)[-/. ]\s?(\d{4}|\d{2})")
 _MONTH_FIRST = re.compile(r"[^\W\d]{3,9}\.? \d{1,2},? \d{4}")
-_POSTCODE = re.compile(
-    r"[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|\d{4} ?[A-Z]{2}|[A-Z]{1,2}-?\d{4,5}|\d{2}-\d{3}|\d{5}-\d{4}|"
-    r"[A-Z]\d[A-Z] ?\d[A-Z]\d"
+# Letters before digits are a country's, with a dash between: K00001 is a customer.
+_COUNTRY = (
+    "A|AT|AX|B|BE|BG|CH|CZ|D|DE|DK|E|EE|ES|F|FI|FL|FO|FR|GL|GR|H|HR|HU|I|IT|L|LI|LT|LU|LV|MC|MD|N|NL|NO|P|PL|PT|RO|S|"
+    "SE|SI|SK|SM"
 )
+_POSTCODE = re.compile(
+    r"[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2}|\d{4} ?[A-Z]{2}|\d{2}-\d{3}|\d{5}-\d{4}|[A-Z]\d[A-Z] ?\d[A-Z]\d|"
+    rf"(?:{_COUNTRY})[- ]\d{{4,5}}"
+)
+_CODE = re.compile(r"([^\W\d_]{1,6}[-_/ ]?)(\d{1,12})")
 _NAME = re.compile(r"(?:[^\W\d_]\S*,? ){1,3}[^\W\d_]\S*")
 
 
@@ -44,6 +52,22 @@ def form_of(values: pd.Series) -> str:
         if sum(map(fits, texts)) >= _MOST * len(texts):
             return form
     return "names" if _are_names(texts) else ""
+
+
+def are_numbered(texts: Iterable[str]) -> bool:
+    """Whether texts are the same letters before a running number, or a long one, as customers and patients have.
+
+    Examples
+    --------
+    >>> are_numbered(f"P{i}" for i in range(75)), are_numbered(["A-1010", "A-8010", "A-6020", "A-5020"])
+    (True, False)
+    """
+    found = [_CODE.fullmatch(t) for t in texts]
+    if not found or not all(found) or len({m[1].casefold() for m in found if m}) > 1:
+        return False
+    numbers = {int(m[2]) for m in found if m}
+    running = max(numbers) - min(numbers) < 2 * len(numbers)
+    return running or all(len(m[2]) >= _LONG for m in found if m)
 
 
 @cache

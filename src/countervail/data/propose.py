@@ -19,7 +19,7 @@ from countervail.core.schema import Actionable, Column, Role, Schema, Type
 from countervail.core.table import to_pandas
 from countervail.core.words.dates import FIRST, LAST, ORDER_WORDS, Order, date_order, read_days
 from countervail.data.column_words import suggests
-from countervail.data.contents import form_of
+from countervail.data.contents import are_numbered, form_of
 from countervail.data.header import check_header
 from countervail.data.public_grid import public_grid
 
@@ -35,6 +35,7 @@ _NAMING = ("addresses of mail", "accounts (IBAN)", "telephone numbers", "names")
 _KNOWN = ("dates", "postcodes")
 _MANY = 50  # categorical columns with more values get no proposed domain
 _FEW = 5  # labels at most point at nobody
+_EACH = 0.05  # of the cells are different where a code stands for a person, who has a score of rows at most
 _SOME = 20  # fewer different texts are labels, not free text
 _SHORTEST_CODE, _WIDEST = 100, 10**12  # whole numbers between them may be codes of one length
 _WORDS, _LETTERS = 5, 30  # a typical cell of at least so many is a sentence
@@ -266,6 +267,8 @@ def _points_at_one(filled: pd.Series, times: Ints, kind: Type, *, named: bool) -
         return f"{share:.0%} of its filled cells are different, so that most belong to one person only"
     if is_text and distinct >= _SOME and share > 0.5 and not named:
         return f"{share:.0%} of its filled cells are different texts, too many for labels"
+    if is_text and not named and distinct >= _SOME and share >= _EACH and are_numbered(map(str, filled.unique())):
+        return f"{distinct} codes of one kind, as customers or patients have, each in {1 / share:.1f} rows on average"
     return ""
 
 

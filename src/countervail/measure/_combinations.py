@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Matrix
+from countervail.core.arrays import Matrix, every_combination
 from countervail.core.encode import Coding, Encoder, conform_rows
 from countervail.core.explanation import Explanations
 from countervail.core.loss import region_values
@@ -47,8 +47,7 @@ class Combinations:
 
     def every(self, i: int) -> Matrix:
         """All combinations."""
-        grid = np.meshgrid(*self.options(i), indexing="ij")
-        return np.stack([g.ravel() for g in grid], axis=1)
+        return every_combination(self.options(i))
 
     def draw(self, i: int, n: int, rng: np.random.Generator) -> Matrix:
         """`n` combinations drawn at random."""

@@ -13,6 +13,7 @@ from countervail.core.arrays import Floats, Ints
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.guarantee.promises import class_sizes
+from countervail.core.people import rows_per_person
 from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
@@ -87,6 +88,12 @@ def class_counts(release: Published) -> Ints:
     return class_sizes(release)
 
 
+def most_rows(release: Published) -> int:
+    """How many rows of a release one person has at most, by the identifiers of its table while that is there."""
+    held = release.audit if isinstance(release, Release) else None
+    return 1 if held is None else rows_per_person(held)
+
+
 def discernibility(release: Published) -> float:
     """C_DM: squares of the class sizes added up; a suppressed row costs the whole table."""
     sizes = class_counts(release).astype(float)
@@ -128,12 +135,15 @@ def classification_metric(release: Published, *, target: str | None = None) -> f
 def release_risk(release: Published, *, population: Table | Scan | None = None) -> ReleaseRisk:
     """Prosecutor, journalist and marketer risk; without a population the table is all there is.
 
-    A population may stay in an engine (:meth:`Table.scan`), which counts its distinct quasi-identifiers.
+    A population may stay in an engine (:meth:`Table.scan`), which counts its distinct quasi-identifiers. Where the
+    table's identifiers say that some people have several rows, a class holds fewer people than rows: the risk is then
+    at most what is said.
     """
     sizes = class_counts(release)
-    prosecutor = 1 / float(sizes.min())
+    people = -(-sizes // most_rows(release))
+    prosecutor = 1 / float(people.min())
     if population is None:
-        return ReleaseRisk(prosecutor, prosecutor, len(sizes) / len(release))
+        return ReleaseRisk(prosecutor, prosecutor, float((sizes / people).sum()) / len(release))
     if isinstance(release, PublishedCounts):
         hint = "Released cells are compared with people one by one: measure a Release."
         raise bad_parameter("release_risk", "population", "left out for counts of a written release", "a Table", hint)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from countervail import measure
 from countervail.core.arrays import Floats
 from countervail.core.cells import cell_text
+from countervail.core.people import each_once, rows_per_person
 from countervail.core.region import Axis, Range
 from countervail.core.release import Release
 from countervail.core.table import Table
@@ -51,6 +52,7 @@ class AnonymizedSummary:
     promise: str
     caveats: tuple[str, ...]
     columns: tuple[Spread, ...]
+    people: int  # in the smallest class, at least: some may have several of its rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
         in_full(release.guarantee),
         release.caveats,
         tuple(columns),
+        -(-int(sizes.min()) // rows_per_person(table)),
     )
 
 
@@ -98,7 +101,7 @@ def anonymized_page(
     """Figures first, then what leaves and what was said of it, each column before and after, and how it was made."""
     facts = [
         Fact(f"{summary.classes:,}", "classes of people who share their published quasi-identifiers"),
-        Fact(f"{summary.smallest:,}", f"people in the smallest class; {summary.average:.1f} on average"),
+        _smallest(summary),
         Fact(f"{summary.ncp:.1%}", "of the information in the quasi-identifiers is lost (NCP)"),
         Fact(f"{summary.query_error:.1%}", "median error of random counts over two quasi-identifiers"),
         Fact(f"{summary.prosecutor:.1%}", "highest chance of finding one person again"),
@@ -106,11 +109,13 @@ def anonymized_page(
     ]
     lead = f"{summary.rows:,} rows are released, {summary.suppressed:,} are suppressed."
     sections = [Section("What it costs and what it hides", facts=facts)]
-    notes = dict.fromkeys([*summary.caveats, *(() if making is None else making.notes)])
+    noted = () if making is None else making.notes
+    bare = {text.removeprefix("Note: ") for text in noted}
+    notes = [*(text for text in dict.fromkeys(summary.caveats) if text not in bare), *noted]
     if making is not None:
         sections.append(Section("What leaves", header=("column", "role", "how it leaves"), rows=making.leaves))
     if notes:
-        sections.append(Section("What to know", list(notes)))
+        sections.append(Section("What to know", notes))
     for column in summary.columns:
         drawn = "rows of the original, and of the release with each class spread evenly over its range or set."
         few = "no value is held by enough people to be drawn."
@@ -137,22 +142,34 @@ def anonymized_page(
     return Page(title, lead, sections, summary.promise, note)
 
 
+def _smallest(summary: AnonymizedSummary) -> Fact:
+    if summary.people == summary.smallest:
+        return Fact(f"{summary.smallest:,}", f"people in the smallest class; {summary.average:.1f} on average")
+    rows = f"it has {summary.smallest:,} rows, classes {summary.average:.1f} on average"
+    return Fact(f"{summary.people:,}", f"people at least in the smallest class; {rows}")
+
+
 def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: float) -> Spread:
     weights = np.bincount(release.groups, minlength=len(release.regions)).astype(float)
-    values = table.frame[axis.name]
+    values, once = table.frame[axis.name], each_once(table, axis.name)
     if isinstance(axis, Range):
-        names, before, after = _bins(axis, weights, values)
+        names, before, people, after = _bins(axis, weights, values, once)
         if table.schema[axis.name].type == "date":
             names = [iso(float(n)) for n in names]
     else:
-        names, before, after = _values(axis.known, axis.member, weights, values, hide_below)
-    shown = np.where(before < hide_below, 0.0, before)
+        names, before, people, after = _values(axis.known, axis.member, weights, values, once)
+        named = people >= hide_below
+        names, before, after = [n for n, told in zip(names, named) if told], before[named], after[named]
+        people = people[named]
+        if names == [cell_text(None)]:  # says nothing of those who have a value
+            names, before, people, after = [], before[:0], people[:0], after[:0]
+    shown = np.where(people < hide_below, 0.0, before)
     one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
     return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()), shift)
 
 
-def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], Floats, Floats]:
-    """Rows per bin; a class's rows lie evenly over its range."""
+def _bins(axis: Range, weights: Floats, values: pd.Series, once: pd.Series) -> tuple[list[str], Floats, Floats, Floats]:
+    """Rows and people per bin; a class's rows lie evenly over its range."""
     numbers = values.to_numpy(dtype=float, na_value=np.nan)
     inside = numbers[np.isfinite(numbers)]
     ends = np.concatenate([axis.low[np.isfinite(axis.low)], axis.high[np.isfinite(axis.high)]])  # that leave anyway
@@ -162,6 +179,7 @@ def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], F
     else:
         edges = np.histogram_bin_edges(ends, _BINS) if len(ends) else np.array([0.0, 1.0])
     before = np.histogram(inside, edges)[0].astype(float)
+    people = np.histogram(once.dropna().to_numpy(dtype=float), edges)[0].astype(float)
     pad = 0.5 if axis.whole else 0.0
     low, high = axis.low - pad, axis.high + pad
     some = np.isfinite(low)
@@ -174,18 +192,22 @@ def _bins(axis: Range, weights: Floats, values: pd.Series) -> tuple[list[str], F
     total = share.sum(axis=1, keepdims=True)
     after = (mass[:, None] * np.divide(share, total, out=np.zeros_like(share), where=total > 0)).sum(axis=0)
     names = [f"{(a + b) / 2:.4g}" if not axis.whole else f"{np.ceil(a) + 0.0:.0f}" for a, b in pairwise(edges)]
-    return names, before, after
+    return names, before, people, after
 
 
 def _values(
-    known: tuple[object, ...], member: NDArray[np.bool_], weights: Floats, values: pd.Series, hide_below: int
-) -> tuple[list[str], Floats, Floats]:
-    """Rows per value, the most frequent first; a class's rows lie evenly over its set. What few hold has no name."""
+    known: tuple[object, ...], member: NDArray[np.bool_], weights: Floats, values: pd.Series, once: pd.Series
+) -> tuple[list[str], Floats, Floats, Floats]:
+    """Rows and people per value, the most frequent first; a class's rows lie evenly over its set."""
     share = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
     after = weights @ share
+    before, people = (_times(known, held) for held in (values, once))
+    order = np.argsort(-before, kind="stable")[:_SHOWN]
+    return [cell_text(known[i]) for i in order], before[order], people[order], after[order]
+
+
+def _times(known: tuple[object, ...], values: pd.Series) -> Floats:
+    """How often each value is there."""
     counts = values.value_counts(dropna=False)
     held = {None if pd.isna(v) else v: float(n) for v, n in counts.items()}  # type: ignore[call-overload]
-    before = np.array([held.get(v, 0.0) for v in known])
-    order = np.argsort(-before, kind="stable")[:_SHOWN]
-    named = order[before[order] >= hide_below]
-    return [cell_text(known[i]) for i in named], before[named], after[named]
+    return np.array([held.get(v, 0.0) for v in known])

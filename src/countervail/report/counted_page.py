@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from countervail.core.files.release_file import Verdict
+from countervail.core.files.release_file import Verdict, conclude
 from countervail.measure.risk import Risk
 from countervail.report.page import Fact, Page, Section
 
@@ -64,13 +64,10 @@ def risk_page(found: Risk, counted: Counted, population: Sequence[str] = ()) -> 
 
 def check_page(verdicts: Sequence[Verdict], rows: int, holds: bool, counted: Counted) -> Page:
     """The verdict, and what was counted for it."""
-    lines = [
-        (v.claim, "holds" if v.holds else "BROKEN", f"{v.reached:.4g}", f"{v.failing_classes:,}", f"{v.failing_rows:,}")
-        for v in verdicts
-    ]
+    lines = [(v.claim, v.answer, f"{v.reached:.4g}", f"{v.failing_classes:,}", f"{v.failing_rows:,}") for v in verdicts]
     header = ("asked", "answer", "reached", "classes that fail", "rows in them")
     lead = f"{rows:,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers."
-    verdict = "The table keeps what was asked." if holds else "The table does NOT keep what was asked."
+    verdict = conclude(verdicts, holds)
     sections = [Section("What was asked", header=header, rows=lines), *counted.sections()]
     footer = (
         "This counts what stands in the file. Whoever knows how the table was made, or holds other releases of it, may "

@@ -54,7 +54,7 @@ def before_after(names: Sequence[str], before: Sequence[float], after: Sequence[
     words = [(n if len(n) <= 14 else n[:13] + "…").replace("$", r"\$") for n in names]
     axes.set_xticks(place, words, rotation=45 if max(map(len, words), default=0) > 3 else 0, ha="right")
     axes.set_xlabel(label.replace("$", r"\$"))
-    axes.set_ylabel("people")
+    axes.set_ylabel("rows")
     legend_above(axes)
     return to_svg(figure, f"Before and after: {label}")
 

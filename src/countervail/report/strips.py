@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countervail.core.explanation import Explanation
+from countervail.core.people import each_once
 from countervail.core.table import Table
 from countervail.core.words.catalogue import catalogue
 from countervail.core.words.dates import shown_cell
@@ -37,7 +38,7 @@ def region_strip(e: Explanation, table: Table, language: str = "en") -> str:
 
 def coarse_shares(table: Table, name: str) -> tuple[list[Any], NDArray[np.float64]]:
     """Bins of a column and their heights: at most eight, in tenths, and nothing where fewer than ten people are."""
-    values = table.frame[name].dropna()
+    values = each_once(table, name).dropna()
     if values.empty:
         return [], np.zeros(0)
     if table.schema[name].numeric:

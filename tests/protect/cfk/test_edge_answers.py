@@ -77,3 +77,18 @@ def test_whatever_the_table_a_row_without_an_answer_has_a_status(settings, seeds
         except cv.ParameterError as error:
             assert "'l' parameter" in str(error)  # fewer illnesses than l asks for
     assert seen == {"found", "already_favourable", "no_counterfactual"}
+
+
+def test_the_exact_search_takes_more_columns_than_numpy_keys_have():
+    """Seventy quasi-identifiers, all but two of them equal for everybody: numpy counts in 64 at most."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(20, 60, 60), "pay": rng.integers(0, 9, 60)})
+    frame = frame.assign(**{f"q{i}": "same" for i in range(68)}, ok=np.where(frame["pay"] > 4, "y", "n"))
+    quasi = [n for n in frame.columns if n not in ("pay", "ok")]
+    table = cv.Table.from_frame(frame, target="ok", favourable="y", quasi_identifiers=quasi)
+
+    def model(rows):
+        return np.where(rows["pay"].to_numpy() > 4, "y", "n")
+
+    e = cv.CFK(k=3, search="exact").fit(table, model).explain(table.frame[table.schema.features].head(5))
+    assert e.found.any() and int(e.regions.count(table.frame).min()) >= 3

@@ -26,6 +26,7 @@ from countervail.core.table import Table
 
 OWNER = "DifferentialInferenceTest"
 _CELLS = 100_000
+_DIMENSIONS = 64  # of a key, as numpy counts them
 _ROUNDING = 1e-9
 
 
@@ -105,7 +106,7 @@ class ReadRelease:
             keys.append(which if groups is None else which[groups])
             own.append(mine)
         shape = (int(self.secret.max()) + 1, *map(len, blocks))
-        if np.prod(shape, dtype=float) <= _CELLS:  # few kinds of rows: count them without sorting
+        if len(shape) <= _DIMENSIONS and np.prod(shape, dtype=float) <= _CELLS:  # few kinds of rows: no sorting
             times = np.bincount(np.ravel_multi_index(keys, shape), self.weight, minlength=int(np.prod(shape)))
             kinds = np.flatnonzero(times)
             secret, *places = np.unravel_index(kinds, shape)

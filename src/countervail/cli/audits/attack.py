@@ -15,7 +15,7 @@ from countervail.cli.shared.common import table as show_table
 from countervail.cli.shared.foreign import Asked, ForeignFile, OneHot, Query
 from countervail.cli.shared.methods import PlainCommand
 from countervail.cli.shared.reading import noted_warnings, read_table
-from countervail.cli.shared.subjects import read_what
+from countervail.cli.shared.subjects import Hierarchies, read_what
 from countervail.core.errors import CountervailError, ParameterError, RefusedError
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate
@@ -57,6 +57,7 @@ def attack(
     asked: Asked = None,
     query: Query = None,
     one_hot: OneHot = False,
+    hierarchies: Hierarchies = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="A setting of the attack, such as columns=features; repeatable.")
     ] = None,
@@ -80,7 +81,7 @@ def attack(
     kind = _kind(name)
     tried = _made(kind, settings or [], targets, seed)
     members, others = _people(against, schema, control, split, seed)
-    opened = read_what(what, members, ForeignFile(asked, query, one_hot), model, allow_pickle)
+    opened = read_what(what, (members, others), ForeignFile(asked, query, one_hot), model, allow_pickle, hierarchies)
     released, strangers, caveats = _subject(kind, name, opened, members, others)
     result = _run(name, tried, released, members, strangers)
     few, fewer = (_some(t, seed) for t in (members, others))

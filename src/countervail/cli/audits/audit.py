@@ -12,7 +12,7 @@ import typer
 from countervail.cli.shared.common import AsJson, check_ending, noted, progress, remark, say, say_json, table
 from countervail.cli.shared.foreign import Asked, ForeignFile, OneHot, Query
 from countervail.cli.shared.reading import read_table
-from countervail.cli.shared.subjects import read_what
+from countervail.cli.shared.subjects import Hierarchies, read_what
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import text_writer, write_files
 
@@ -41,6 +41,7 @@ def audit(
     asked: Asked = None,
     query: Query = None,
     one_hot: OneHot = False,
+    hierarchies: Hierarchies = None,
     appetite: Annotated[
         Path | None, typer.Option(help="How much risk is accepted, as TOML; exit code 3 if the verdict is to reject.")
     ] = None,
@@ -113,7 +114,7 @@ def audit(
     people, others = read_table(against, schema), read_table(control, schema)
     with progress("Attacking", quiet=as_json) as tick:
         made = run_audit(
-            read_what(what, people, ForeignFile(asked, query, one_hot), model, allow_pickle),
+            read_what(what, (people, others), ForeignFile(asked, query, one_hot), model, allow_pickle, hierarchies),
             people,
             control=others,
             appetite=accepted,

@@ -47,7 +47,7 @@ def verify(
         elif known != file_digest(file):
             problems.append(f"It is not about '{file.name}' as that is now: the file is another one, or was changed.")
     if as_json:
-        say_json({"holds": not problems, "verdict": audit.verdict, "problems": problems})
+        say_json({"holds": not problems, "verdict": audit.verdict, "sentence": audit.sentence, "problems": problems})
     else:
         for line in problems:
             say(line)

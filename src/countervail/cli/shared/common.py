@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
@@ -19,6 +20,7 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from countervail.core.arrays import Ints
 from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import formula_cells
@@ -48,6 +50,9 @@ SchemaFile = Annotated[
 Person = Annotated[
     str | None,
     typer.Option("--person", help="The column that names a person: several rows of one count once."),
+]
+RowsArePeople = Annotated[
+    bool, typer.Option("--rows-are-people", help="Every row is another person's, however much they look repeated.")
 ]
 LedgerOption = Annotated[
     Path | None, typer.Option("--ledger", help="Count this release in a ledger (`countervail ledger create`).")
@@ -200,10 +205,16 @@ def check_not_read(path: Path | None, *read: Path | None) -> None:
         )
 
 
-def pointing(frame: pd.DataFrame, names: Iterable[str]) -> list[str]:
-    """In which of these columns many people have a value that nobody else has."""
-    filled = {n: frame[n].dropna() for n in names}
-    return [n for n, v in filled.items() if len(v) >= _FEW and (v.value_counts() == 1).sum() > _OWN * len(v)]
+def pointing(frame: pd.DataFrame, names: Iterable[str], who: Ints | None = None) -> list[str]:
+    """In which of these columns many people have a value that nobody else has; `who` says whose the rows are."""
+    found = []
+    for name in names:
+        held = pd.DataFrame({"value": frame[name], "who": np.arange(len(frame)) if who is None else who}).dropna()
+        held = held.drop_duplicates()  # a person's own value is that person's in every row
+        people, own = held["who"].nunique(), held.groupby("value")["who"].transform("size") == 1
+        if people >= _FEW and held.loc[own, "who"].nunique() > _OWN * people:
+            found.append(name)
+    return found
 
 
 def pointing_note(names: list[str]) -> str:

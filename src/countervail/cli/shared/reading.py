@@ -15,6 +15,7 @@ import pandas as pd
 import typer
 
 from countervail.cli.shared.common import note
+from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import InputWarning, ModelWarning, PrivacyWarning
 from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
@@ -22,6 +23,8 @@ from countervail.core.schema import Schema
 from countervail.core.table import Table
 
 _OURS = (InputWarning, ModelWarning, PrivacyWarning)
+LOOK_REPEATED = "far more than chance explains: they look repeated"
+ROWS_IN_AN_ENGINE = "With --engine every row counts as a person; whether rows look repeated is not looked at."
 _READING: ContextVar[Reading] = ContextVar("reading", default=PLAIN)
 _FLAGS = {
     "encoding": "Of a CSV: such as cp1252 or latin-1. Default: UTF-8.",
@@ -68,6 +71,44 @@ def read_table(path: Path, schema: Path | Schema) -> Table:
     """The rows of a file that a schema declares; what is strange about it is noted."""
     with noted_warnings():
         return Table.read(path, schema, reading=how_to_read())
+
+
+def equal_rows(table: Table) -> EqualRows | None:
+    """Rows of a table that are equal in every column; None where identifiers tell people apart, or none are equal."""
+    if table.schema.names("identifier"):
+        return None
+    found = EqualRows.of(table.frame, table.schema.names("quasi"))
+    return found if found.equal else None
+
+
+def copies_once(table: Table) -> Table:
+    """Where nobody is named: rows that look repeated count once; others that are equal stay, and both are noted."""
+    equal = equal_rows(table)
+    if equal is None:
+        return table
+    note_once(equal)
+    return table.take(equal.first) if equal.copied else table
+
+
+def note_once(equal: EqualRows, *, published: bool = False) -> None:
+    """Say how rows that are equal in every column are counted."""
+    if equal.copied:
+        each = ", --rows-per-person N" if published else ""
+        note(
+            f"{equal.words}, {LOOK_REPEATED}, and count once. Say whose they are: --person{each} or --rows-are-people."
+        )
+    else:
+        note(f"{equal.words}; they count as different people. If some are one person's, name people with --person.")
+
+
+def note_equal_rows(table: Table) -> None:
+    """Say that rows are equal in every column: what is promised counts them as different people."""
+    if found := equal_rows(table):
+        seen = f"{found.words}, {LOOK_REPEATED}" if found.copied else found.words
+        note(
+            f"{seen}. Here each counts as a person: if some are one person's, fewer people are behind what is "
+            f"promised. Keep one row for each person, or give the column that names them the role 'identifier'."
+        )
 
 
 def read_rows(path: Path, schema: Schema | None = None, *, text: tuple[str, ...] = ()) -> pd.DataFrame:

@@ -4,30 +4,49 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from countervail.cli.shared.foreign import ForeignFile
-from countervail.cli.shared.reading import read_rows
+from countervail.cli.shared.reading import how_to_read
 from countervail.core.errors import DataNotFoundError, ParameterError, SchemaError
 from countervail.core.explanation import Explanations
+from countervail.core.files.csv_text import PLAIN
 from countervail.core.files.frames import ENDINGS as TABLES
+from countervail.core.files.frames import read_frame
 from countervail.core.files.release_file import read_release
+from countervail.core.hierarchy import read_hierarchies
 from countervail.core.release import Release
 from countervail.core.table import Table
 
 _ANSWERS = {"query", "status", "decision"}  # columns of answers that were written as a table
 
 
+Hierarchies = Annotated[
+    Path | None,
+    typer.Option(help="Of a published table: the folder with the COLUMN.csv hierarchies whose groups it names."),
+]
+
+
 def read_what(
-    path: Path, table: Table, foreign: ForeignFile, model: Path | None = None, allow_pickle: bool = False
+    path: Path,
+    people: tuple[Table, Table],
+    foreign: ForeignFile,
+    model: Path | None = None,
+    allow_pickle: bool = False,
+    hierarchies: Path | None = None,
 ) -> Any:
     """Whatever a file holds: our explanations, releases and protectors, a published table, or other tools' answers."""
+    table = people[0]
+    if hierarchies is not None and not path.name.endswith(TABLES):
+        raise ParameterError("--hierarchies is for a published table, whose cells name groups. Leave it out.")
     if not path.is_file():
         raise DataNotFoundError(
             f"No file '{path}' to look at. Give explanations, a published table or a saved protector."
         )
     if path.name.endswith(TABLES):
-        return _read_table(path, table, foreign)
+        return _read_table(path, people, foreign, hierarchies)
     kind = _kind(path)
     if kind == "explanations":
         return Explanations.from_json(path.read_text(encoding="utf-8"))
@@ -41,17 +60,23 @@ def read_what(
     return foreign.read(path, table)
 
 
-def _read_table(path: Path, table: Table, foreign: ForeignFile) -> Any:
+def _read_table(path: Path, people: tuple[Table, Table], foreign: ForeignFile, hierarchies: Path | None) -> Any:
+    table, others = people
     if foreign.asked is not None:
         return foreign.read(path, table)
-    names = set(map(str, read_rows(path).columns))
-    if names >= _ANSWERS:
+    quasi = set(table.schema.names("quasi"))
+    # Our own releases are written in one way, however the people's file is; others as the flags say.
+    ways = [PLAIN, how_to_read()]
+    found = [set(map(str, read_frame(path, reading=way).columns)) for way in ways]
+    if any(names >= _ANSWERS for names in found):
         raise ParameterError(
             f"'{path.name}' holds explanations as a table, which does not say whose values are whose. Write them with "
             f"-o answers.json, and give that file."
         )
-    if set(table.schema.names("quasi")) <= names:
-        return read_release(path, table)
+    for way, names in zip(ways, found):
+        if quasi <= names:
+            groups = read_hierarchies(hierarchies, table.schema.names("quasi"), "a release")
+            return read_release(path, table, others=(others,), hierarchies=groups, reading=way)
     raise ParameterError(
         f"'{path.name}' lacks quasi-identifiers of the schema: it is no published table. For a table of "
         f"counterfactuals, give --asked, the rows that were explained."

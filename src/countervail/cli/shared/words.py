@@ -20,7 +20,7 @@ _FLAGS = {
     "ranges": "--range",
     "rows": "the rows",
     "table": "the data",
-    "X": "the features",
+    "X": "the data",
     "y": "the target",
 }
 _OWNED = re.compile(r"The '(\w+)' (?:parameter )?(?:of|given to) [A-Za-z]\w*(?:\.\w+)?(?:\(\))?")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,20 @@ from numpy.typing import NDArray
 from countervail.core.arrays import number_columns, number_rows
 from countervail.core.cells import cell_text
 from countervail.core.conform import check_hashable, conform_column
+from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import SchemaError, listed
 from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
+from countervail.core.files.published_cells import CellReader, inside_set, one_kind, range_ends
 from countervail.core.guarantee import Guarantee, KAnonymity, LDiversity, NoGuarantee, TCloseness
 from countervail.core.guarantee.promises import PublishedTable, class_sizes
-from countervail.core.people import seem_copied
+from countervail.core.hierarchy import Hierarchy
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.schema import Column, Schema
 from countervail.core.stats import plain_json
 from countervail.core.table import Table, to_pandas
-from countervail.core.words.dates import cell_days, read_days
-
-_NUMBER = r"(-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"
-_RANGE = re.compile(rf"^\s*{_NUMBER}\s*(?:-| to )\s*{_NUMBER}\s*$")
+from countervail.core.words.dates import read_days
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -75,17 +73,15 @@ class PublishedFile:
         twice = pd.DataFrame({"class": self.classes(), "person": person}).duplicated().to_numpy()
         return replace(self, frame=self.frame[~twice].reset_index(drop=True))
 
-    def contents(self) -> NDArray[np.int64]:
-        """A number for each row, equal where all cells are."""
-        cells = {n: _keyed(self.frame[n]) for n in self.frame.columns}
-        return number_rows(number_columns(pd.DataFrame(cells), list(cells)))
+    def people_at_least(self, rows_each: int) -> PublishedFile:
+        """As many rows of each class as there are people at least, where nobody has more than so many rows."""
+        place = pd.Series(self.classes()).groupby(self.classes()).cumcount().to_numpy()
+        return replace(self, frame=self.frame[place % rows_each == 0].reset_index(drop=True))
 
-    @property
-    def seems_copied(self) -> bool:
-        """Whether rows look repeated: equal within their class far more often than by chance."""
-        others = [n for n in self.frame.columns if n not in self.schema.names("quasi")]
-        cells = pd.DataFrame({n: _keyed(self.frame[n]) for n in others}, index=self.frame.index)
-        return seem_copied(cells, self.classes())
+    def equal_rows(self) -> EqualRows:
+        """Rows that are equal in every column, as written."""
+        cells = pd.DataFrame({n: _keyed(self.frame[n]) for n in self.frame.columns}, index=self.frame.index)
+        return EqualRows.of(cells, self.schema.names("quasi"))
 
     def column(self, name: str) -> pd.Series:
         """A column as it stands in the file; levels get their declared spelling."""
@@ -118,7 +114,10 @@ class PublishedFile:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One question about a release: what was asked, what it reaches, and how much of it fails."""
+    """One question about a release: what was asked, what it reaches, and how much of it fails.
+
+    `shown` is False where it fails only if rows that look repeated are one person's, which the file does not tell.
+    """
 
     claim: str
     holds: bool
@@ -126,10 +125,25 @@ class Verdict:
     classes: int
     failing_classes: int
     failing_rows: int
+    shown: bool = True
+
+    @property
+    def answer(self) -> str:
+        """In a word: it holds, it is broken, or the file does not show it."""
+        return "holds" if self.holds else "BROKEN" if self.shown else "NOT SHOWN"
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON data."""
         return plain_json(self)
+
+
+def conclude(verdicts: Sequence[Verdict], holds: bool) -> str:
+    """All verdicts, and what else keeps a file from passing (`holds`), in a sentence."""
+    if holds:
+        return "The table keeps what was asked."
+    if all(v.holds or not v.shown for v in verdicts) and not all(v.holds for v in verdicts):
+        return "It is NOT SHOWN that the table keeps what was asked: that depends on whose the repeated rows are."
+    return "The table does NOT keep what was asked."
 
 
 def examine(published: PublishedTable, promise: Guarantee) -> Verdict:
@@ -183,9 +197,9 @@ def _keyed(values: pd.Series) -> pd.Series:
 def _is_wide(cell: Any, numeric: bool) -> bool:
     """Whether a cell is a set of several values or, in a numeric column, a range."""
     text = "" if _is_missing(cell) else cell_text(cell)
-    if (inside := _inside_set(text)) is not None:
+    if (inside := inside_set(text)) is not None:
         return "," in inside
-    ends = _range_ends(text) if numeric else None
+    ends = range_ends(text) if numeric else None
     return ends is not None and float(ends[0]) < float(ends[1])
 
 
@@ -193,84 +207,44 @@ def _is_missing(value: Any) -> bool:
     return pd.api.types.is_scalar(value) and bool(pd.isna(value))
 
 
-def _inside_set(text: str) -> str | None:
-    """What stands between braces; None where there are none."""
-    return text[1:-1] if text.startswith("{") and text.endswith("}") else None
+def read_release(
+    path: str | Path,
+    table: Table,
+    *,
+    others: Sequence[Table] = (),
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    reading: Reading = PLAIN,
+) -> Release:
+    """Read a file with the table's columns; people's values say what its cells stand for.
 
-
-def _range_ends(text: str) -> tuple[str, str] | None:
-    """Both ends of a range of numbers, as in "24-27", "-3--1" or "-3 to -1"; None where it is none."""
-    match = _RANGE.match(text)
-    return (match[1], match[2]) if match else None
-
-
-def read_release(path: str | Path, table: Table) -> Release:
-    """Read a file with the table's columns; the table says which values a text may stand for."""
-    frame = read_frame(path)
+    `others` are people who were never in the table: a prefix or a period may fit them too.
+    """
     names = table.schema.names("quasi")
+    frame = read_frame(path, text=names, reading=reading)
     if lost := [n for n in names if n not in frame.columns]:
         raise SchemaError(f"The release '{Path(path).name}' lacks quasi-identifiers of the table: {lost}.")
     axes = []
     for name in names:
         column = table.schema[name]
         codes, texts = pd.factorize(frame[name], use_na_sentinel=False)
-        known = {cell_text(v): v for v in pd.unique(table.frame[name].dropna())} | {
-            cell_text(v): v for v in column.values or ()
-        }
-        cells = [{name: parse_cell(t, column, known)} for t in texts]
+        held = pd.unique(pd.concat([t.frame[name].dropna().astype(object) for t in (table, *others)]))
+        reader = CellReader(column, tuple(map(_item, held)), (hierarchies or {}).get(name))
+        cells = [{name: c} for c in one_kind([reader.read(t) for t in texts], reader.values)]
         axes.append(Regions.from_cells(cells, Schema((column,))).axes[0].take(codes))
     shown = Schema(tuple(c for c in table.schema if c.role == "quasi" or c.name in frame.columns))
     plain = [c.name for c in shown if c.role != "quasi"]
-    others = pd.DataFrame({n: _as_in_table(frame[n], table.frame[n], table.schema[n]) for n in plain})
+    beside = pd.DataFrame({n: _as_in_table(frame[n], table.frame[n], table.schema[n]) for n in plain})
     return Release(
         Regions(tuple(axes), len(frame)),
         np.arange(len(frame)),
-        others,
+        beside,
         shown,
         NoGuarantee("rows in a file do not say how they were made"),
     )
 
 
-def parse_cell(text: Any, column: Column, known: dict[str, Any]) -> Any:
-    """A number, a range or a set; the name of a group that is no value is refused."""
-    if pd.isna(text) or text == "missing":
-        return None
-    if not isinstance(text, str):
-        return text.item() if isinstance(text, np.generic) else text
-    if (inside := _inside_set(text)) is not None:
-        return frozenset(parse_cell(part, column, known) for part in _parts(inside, known))
-    if column.type == "date":
-        if (days := cell_days(text)) is None:
-            raise SchemaError(f"Column '{column.name}' of the release holds text that is neither a date nor a range.")
-        return days[0] if days[0] == days[1] else pd.Interval(*days, closed="both")
-    if column.type == "numeric":
-        if (ends := _range_ends(text)) is not None:
-            return pd.Interval(_read_number(ends[0]), _read_number(ends[1]), closed="both")
-        return _read_number(text)
-    if text not in known:
-        raise SchemaError(
-            f"Column '{column.name}' of the release holds names that are no values of the table. "
-            f"Publish sets such as {{a, b}} instead of names of groups."
-        )
-    return known[text]
-
-
-def _parts(text: str, known: dict[str, Any]) -> list[str]:
-    """The items of a set; values may hold commas themselves, so the longest one that fits is taken."""
-    pieces, out = text.split(", "), []
-    while pieces:
-        size = next((n for n in range(len(pieces), 0, -1) if ", ".join(pieces[:n]) in known), 1)
-        out.append(", ".join(pieces[:size]))
-        pieces = pieces[size:]
-    return out
-
-
-def _read_number(text: str) -> float | int:
-    try:
-        value = float(text)
-    except ValueError:
-        raise SchemaError("A numeric column of the release holds text that is neither a number nor a range.") from None
-    return int(value) if value.is_integer() and "." not in text else value
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _as_in_table(values: pd.Series, like: pd.Series, column: Column) -> pd.Series:

@@ -158,8 +158,10 @@ class _Batch:
 
     def _keys(self, cells: Codes) -> list[Any]:
         """A key per cell: one number where that cannot overflow."""
-        if float(np.prod(self.space.sizes.astype(float))) < 2.0**62:
-            numbers: Ints = np.asarray(np.ravel_multi_index(tuple(cells.T), self.space.sizes.tolist()))
+        telling = np.flatnonzero(self.space.sizes > 1)  # so they are at most 61 columns where it fits: numpy takes 64
+        sizes = self.space.sizes[telling]
+        if len(telling) and float(np.prod(sizes.astype(float))) < 2.0**62:
+            numbers: Ints = np.asarray(np.ravel_multi_index(tuple(cells[:, telling].T), sizes.tolist()))
             return list(numbers.tolist())
         return [c.tobytes() for c in cells]
 

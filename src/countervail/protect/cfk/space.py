@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
+from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows, every_combination
 from countervail.core.encode import Coding, Encoder
 from countervail.core.loss import as_interval, column_weights
 from countervail.core.region import Range, Regions, Values
@@ -130,8 +130,7 @@ class Space:
     def cells(self, boxes: Boxes, i: int) -> Codes:
         """All code combinations of box `i`."""
         options = [np.flatnonzero(boxes.member[i, j, : self.sizes[j]]) for j in range(len(self.sizes))]
-        grid = np.meshgrid(*options, indexing="ij")
-        return np.stack([g.ravel() for g in grid], axis=1).astype(np.int32)
+        return every_combination(options).astype(np.int32)
 
     def sizes_of(self, boxes: Boxes) -> Floats:
         """How many code combinations each box holds (as a float: it can be astronomical)."""

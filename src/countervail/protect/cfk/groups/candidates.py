@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from countervail.core._kernels import kernel
-from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows
+from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix, distinct_rows, every_combination
 from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.region import Range, Regions
@@ -294,9 +294,7 @@ def combine(options: list[Floats], budget: int) -> tuple[Matrix, bool]:
     """Every combination of the options, or a fixed sample (and True) where there are more than the budget."""
     size = float(np.prod([float(len(o)) for o in options]))
     if size <= budget:
-        grid = np.meshgrid(*options, indexing="ij")
-        every: Matrix = np.stack([g.ravel() for g in grid], axis=1)
-        return every, False
+        return every_combination(options), False
     rng = generator(0)  # the same sample for the same region
     return np.stack([rng.choice(o, _SAMPLE) for o in options], axis=1), True
 
