@@ -66,7 +66,8 @@ def fixed(monkeypatch):
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("worlds")
     write_schema(TABLE.schema, place / "people.toml")
-    write_frame(small_table(6, seed=1).features.assign(number=list("uvwxyz")), place / "asked.csv")
+    for ending in (".csv", ".parquet"):
+        write_frame(small_table(6, seed=1).features.assign(number=list("uvwxyz")), place / f"asked{ending}")
     save_model(train_forest(small_table(300, seed=2)), place / "model.skops")
     write_frame(TABLE.frame, place / "people.csv")
     for name, other in WORLDS.items():
@@ -106,6 +107,20 @@ def test_a_private_model_tells_no_more_than_its_draw(run, folder, tmp_path, fixe
     for name in WORLDS:
         save = ("--save", tmp_path / name / "kept.json")
         assert told(run, folder, tmp_path / name, name, *words, *save) == first, name
+
+
+@pytest.mark.parametrize("method", ["private-synthetic", "private-histograms"])
+def test_answers_to_very_many_tell_no_more(run, folder, tmp_path, fixed, method):
+    words = ("--schema", folder / "people.toml", "--rows", folder / "asked.parquet", "--id", "number", "--epsilon", 1)
+    words += ("--method", method, "--model", folder / "model.skops", "--engine", "memory", "--threads", 1)
+    seen = {}
+    for name in ("people", *WORLDS):
+        out = tmp_path / name
+        printed = run("explain", folder / f"{name}.csv", *words, "-o", out)
+        assert printed[0] == 0
+        written = {p.relative_to(out): content(p) for p in sorted(out.rglob("*")) if p.is_file()}
+        seen[name] = [str(part).replace(str(out), "") for part in printed], written
+    assert seen["people"][1] and all(s == seen["people"] for s in seen.values())
 
 
 @pytest.mark.parametrize(
