@@ -13,6 +13,7 @@ _CROWD = 5  # rows that an answer should lie near to
 _MANY = 4096  # rows from which on they are arranged in blocks
 _BLOCK = 64  # rows of a block, at least
 _BLOCKS = 1024  # blocks, about, at most
+_LOOKED_AT = 500  # rows, about, that say how others are parted
 Sets = NDArray[np.uint64]
 
 
@@ -73,31 +74,36 @@ def _arranged(numbers: Matrix, labels: Codes, size: int) -> tuple[Ints, Ints]:
         if len(at) <= size:
             blocks.append(at)
         else:
-            left.extend(_halved(at, numbers[at], labels[at]))
+            left.extend(_halved(at, numbers, labels))
     starts: Ints = np.cumsum([0, *map(len, blocks)]).astype(np.int64)
     return np.concatenate(blocks), starts
 
 
 def _halved(at: Ints, numbers: Matrix, labels: Codes) -> tuple[Ints, Ints]:
-    """Two parts, by the column in which rows lie farthest apart on average."""
-    known = np.where(np.isnan(numbers), np.inf, numbers)
-    middles = np.partition(known, len(at) // 2, axis=0)[len(at) // 2]
+    """Two parts, by the column in which some of the rows lie farthest apart on average."""
+    some = at[:: max(len(at) // _LOOKED_AT, 1)]
+    known = _without_holes(numbers[some])
+    middles = np.partition(known, len(some) // 2, axis=0)[len(some) // 2]
     with np.errstate(invalid="ignore"):  # infinity less infinity: both missing
         apart = np.abs(known - middles)
     spread = np.where(np.isnan(apart), 0.0, np.minimum(apart, 1.0)).mean(axis=0)
-    usual = [int(np.bincount(c).argmax()) for c in labels.T]
-    others = (labels != np.array(usual, dtype=labels.dtype)).mean(axis=0)
-    spreads = np.concatenate([spread, others])
+    usual = np.array([np.bincount(c).argmax() for c in labels[some].T], dtype=labels.dtype)
+    spreads = np.concatenate([spread, (labels[some] != usual).mean(axis=0)])
     j = int(spreads.argmax())
-    if j >= len(spread):
-        apart_from = labels[:, j - len(spread)] != usual[j - len(spread)]
-    else:
-        apart_from = known[:, j] > middles[j]
-        if not apart_from.any():  # many are in the middle, which is the largest
-            apart_from = known[:, j] == middles[j]
     if spreads[j] == 0:  # all alike
-        apart_from = np.arange(len(at)) >= len(at) // 2
-    return at[~apart_from], at[apart_from]
+        beyond = np.arange(len(at)) >= len(at) // 2
+    elif j >= len(spread):
+        beyond = labels[at, j - len(spread)] != usual[j - len(spread)]
+    else:
+        column = _without_holes(numbers[at, j])
+        # Where many are in the middle, that may be the largest.
+        beyond = column > middles[j] if (known[:, j] > middles[j]).any() else column >= middles[j]
+    return at[~beyond], at[beyond]
+
+
+def _without_holes(numbers: Matrix) -> Matrix:
+    """Missing numbers lie together, beyond all others."""
+    return np.where(np.isnan(numbers), np.inf, numbers)
 
 
 @kernel
