@@ -24,6 +24,8 @@ FEW = ROOT / "benchmarks" / "results" / "synthetic_levels.json"
 FEW_START, FEW_END = "<!-- table: levels -->\n", "<!-- end: levels -->"
 POWER = ROOT / "benchmarks" / "results" / "one_run_power.json"
 POWER_START, POWER_END = "<!-- table: one run -->\n", "<!-- end: one run -->"
+HITS = ROOT / "benchmarks" / "results" / "synthetic_hits.json"
+HITS_START, HITS_END = "<!-- table: hits -->\n", "<!-- end: hits -->"
 _LEVELS = {"pairs": "pairs of columns", "columns": "columns alone", "nothing": "nothing"}
 
 
@@ -165,6 +167,26 @@ def level_table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def hits_table(found: dict[str, Any]) -> str:
+    """How often synthetic rows are those of people who were counted, and of others."""
+    lines = [
+        f"Share of synthetic rows that equal somebody's, epsilon {found['epsilon']:g}; means and 95% intervals over",
+        "random halves of the people, of which one is counted (`benchmarks/studies/synthetic_hits.py`).",
+        "",
+        _line(
+            "", ["people", "halves", "counted", "others", "more, in points", "times (allowed)", "one split is off by"]
+        ),
+        f"|---|{'---|' * 7}",
+    ]
+    for name, s in found["sets"].items():
+        more = s["more_points"]
+        cells = [f"{s['people']:,}", str(s["splits"]), f"{s['counted_percent']:.2f}%", f"{s['others_percent']:.2f}%"]
+        cells.append(f"{more['value']:+.2f} ({more['low']:+.2f} to {more['high']:+.2f})")
+        cells += [f"{s['ratio']:.2f} ({s['ratio_allowed']:.2f})", f"{s['deviation_of_one_split']:.2f}"]
+        lines.append(_line(name, cells))
+    return "\n".join(lines) + "\n"
+
+
 def power_table(found: dict[str, Any]) -> str:
     """What a one-run audit catches."""
     parts = list(found["cases"][0]["by_part"])
@@ -198,6 +220,7 @@ def whole_page() -> str:
     for made, path, start, end in (
         (level_table, FEW, FEW_START, FEW_END),
         (power_table, POWER, POWER_START, POWER_END),
+        (hits_table, HITS, HITS_START, HITS_END),
     ):
         page = place(made(_read(path)), start, end, page) if path.exists() else page
     return place(peer_table(_read(PEERS)), PEER_START, PEER_END, page) if PEERS.exists() else page

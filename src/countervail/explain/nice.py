@@ -17,8 +17,9 @@ from countervail.core.table import Rows, Table
 from countervail.explain.answering import Answers, Queries, remarks
 from countervail.explain.autoencoder import AutoEncoder
 from countervail.explain.base import Explainer
+from countervail.explain.crowd import RowCrowd
 from countervail.explain.several import SeveralAnswers, Ways
-from countervail.explain.typical import RowCrowd, choose_typical, within
+from countervail.explain.typical import choose_typical, within
 from countervail.explain.walk import Walk
 
 Reward = Literal["none", "sparsity", "proximity", "plausibility", "typical"]

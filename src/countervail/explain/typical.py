@@ -6,29 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from countervail.core.arrays import Bools, Floats, Ints, Matrix, distinct_rows, unlike
-from countervail.core.distance import HEOM, Neighbours
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.explain.answering import Answers, Queries, join_answers
+from countervail.explain.crowd import RowCrowd
 from countervail.explain.several import choose_different
 
-_CROWD = 5  # rows that an answer should lie near to
 _WAY = 0.5  # what the way to an answer weighs beside that
-
-
-class RowCrowd:
-    """The rows of a table, to say how far others lie from the nearest; equal rows count as often as they are."""
-
-    def __init__(self, heom: HEOM, rows: Matrix) -> None:
-        alike = np.zeros(len(rows), dtype=np.int64)
-        self._rows = Neighbours(heom, rows, alike, alike == 0, distinct=False)
-        self._many = min(_CROWD, len(rows))
-
-    def away(self, found: Matrix) -> Floats:
-        """The mean distance of each row from its nearest rows of the table."""
-        first, inverse = distinct_rows(found)
-        wanted = np.ones((len(first), 1), dtype=bool)
-        mean: Floats = self._rows.nearest(found[first], wanted, self._many)[1].mean(axis=1)[inverse]
-        return mean
 
 
 def choose_typical(

@@ -128,6 +128,12 @@ def verify_unchanged(protector: Any) -> None:
         )
 
 
+def verify_promised(protector: Any) -> None:
+    """A promise is about what is to come, or about the fit that was made; never about that fit restated."""
+    if hasattr(protector, "fitted_as_"):
+        verify_unchanged(protector)
+
+
 def snapshot(protector: P) -> P:
     """The protector as it is now: a fit in another thread must not come between a promise and what it is about."""
     now = object.__new__(type(protector))

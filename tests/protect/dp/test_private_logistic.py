@@ -122,6 +122,14 @@ def test_the_model_learns_what_goes_with_the_target():
     assert "epsilon = 2" in repr(model) and model.promise.page == "docs/decisions/dp-logistic.md"
 
 
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-11, 1e6, 1e300])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_budgets_without_measure_train_a_model_that_answers(epsilon, delta):
+    """Whatever warns is an error here: squares of noise left the floats, and weights became no numbers."""
+    scores = cv.train_private_logistic(small_table(200), epsilon, delta=delta).predict_proba(ROWS.features)
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
 def test_three_labels_are_learnt():
     rng = generator(1)
     frame = pd.DataFrame({"a": rng.integers(0, 3, 6000), "b": rng.integers(0, 5, 6000)})

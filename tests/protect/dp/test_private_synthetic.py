@@ -279,6 +279,15 @@ def test_a_delta_that_is_not_small_beside_the_people_warns():
         fitted(delta=1e-6)
 
 
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-11, 1e6, 1e300])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_budgets_without_measure_are_answered_for_and_nothing_overflows(epsilon, delta):
+    """Whatever warns is an error here: at epsilon 1e300 no noise is left, at 1e-300 counts end where integers do."""
+    private = fitted(small_table(200), epsilon=epsilon, delta=delta, rows=50)
+    assert private.explain(ROWS).guarantee.epsilon == epsilon
+    assert private.level_ == ("pairs" if epsilon > 1 else "nothing")
+
+
 def test_fewer_rows_than_columns_are_answered_for():
     assert len(fitted(small_table(2)).explain(ROWS)) == len(ROWS)
 

@@ -1,5 +1,7 @@
 """Noisy counts of rows in an engine: the counts of a table with the same rows, so with a seed the same draw."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.engine import Scan
+from countervail.protect.dp import histograms
+from countervail.protect.dp.synthetic.accounting import NoiseBudget
 
 ROLES = {
     "identifiers": ["id"],
@@ -86,6 +90,43 @@ def test_a_ledger_pays_for_a_scan_as_for_a_table(scan):
     first = cv.PrivateSynthetic(1.0, ledger=ledger).fit(scan, model)
     again = cv.PrivateSynthetic(1.0, ledger=ledger).fit(table, model)  # the same draw: nothing more is paid
     assert first.draw_.to_dict() == again.draw_.to_dict()
+
+
+@pytest.mark.parametrize("made", [lambda: cv.PrivateSynthetic(5.0, rows=50), lambda: cv.PrivateHistograms(5.0)])
+def test_nothing_depends_on_the_rows_of_a_scan_but_through_the_draw(tmp_path, monkeypatch, made):
+    """The noise is one that does not look at what it is added to: other people, as many or not, change nothing."""
+
+    def unseen(exact):
+        shape = np.shape(exact)
+        return np.full(shape, 900) if np.size(exact) == 1 else np.random.default_rng(1).integers(0, 400, shape)
+
+    monkeypatch.setattr(NoiseBudget, "_drawn", lambda self, exact, far, budget: unseen(exact))
+    monkeypatch.setattr(NoiseBudget, "choose", lambda self, scores, budget: 0)
+    monkeypatch.setattr(histograms, "noisy_counts", lambda counts, *rest: unseen(counts))
+    monkeypatch.setattr("countervail.core.rng.secrets.randbits", lambda bits: 7)
+    asked = people(40, 3).dropna().drop(columns=["id", "granted"]).head(5)
+    worlds = {"some": people(200, 1), "others": people(300, 2), "one": people(5, 4).dropna().head(1)}
+    worlds["holes"] = people(200, 1).assign(income=[1.5] + [np.nan] * 199, city=["Ghent"] + [None] * 199)
+    seen = {}
+    for name, frame in worlds.items():
+        rows = cv.Table.scan(in_files(frame, tmp_path / name, 1), engine="duckdb", **ROLES)
+        protector = made().fit(rows, model)
+        rows.close()
+        answers = protector.explain(asked)
+        file = tmp_path / f"{name}.json"
+        if isinstance(protector, cv.PrivateSynthetic):
+            protector.save(file)
+        kept = file.read_text() if file.is_file() else ""
+        again = pickle.loads(pickle.dumps(protector)).explain(asked).to_json()
+        seen[name] = (
+            answers.to_json(),
+            answers.to_text(),
+            str(answers.to_frame().dtypes),
+            repr(protector),
+            kept,
+            again,
+        )
+    assert all(s == seen["some"] for s in seen.values())
 
 
 def test_undeclared_domains_are_refused_before_rows_are_read(tmp_path, monkeypatch):

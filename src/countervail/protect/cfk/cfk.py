@@ -37,6 +37,7 @@ from countervail.protect._fitted import (
     freeze,
     live_table,
     snapshot,
+    verify_promised,
     verify_unchanged,
 )
 from countervail.protect._recorded import partition_digest
@@ -313,6 +314,7 @@ class CFK(Savable, RegionProtector):
 
     def guarantee(self) -> Guarantee:
         """k-anonymity, and whom it withstands."""
+        verify_promised(self)
         k = KAnonymity(self.k, against="algorithm" if self._in_groups else "register")
         parts: list[Guarantee] = [k]
         # Merging reads sensitive values, so these two parts hold against the register only.

@@ -34,7 +34,7 @@ from countervail.explain.answering import (
 )
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._elsewhere import AT_ONCE, Spread, draw_elsewhere
-from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
+from countervail.protect._fitted import begin_fit, finish_fit, snapshot, verify_promised, verify_unchanged
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.budgeted import (
     beside,
@@ -80,6 +80,7 @@ class PrivateExplainer(ExplanationProtector):
         """
         if hasattr(self, "table_"):
             del self.table_  # a fit that fails leaves nothing to ask
+        given = begin_fit(self)
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
         check_count(self._owner, "n_counterfactuals", self.n_counterfactuals)
@@ -88,7 +89,6 @@ class PrivateExplainer(ExplanationProtector):
             must = "a Table: this is learnt row by row"
             raise bad_parameter(self._owner, "table", must, "a Scan", "Read it into memory.")
         declared = declared_table(table, self._owner, DECLARED)
-        given = freeze(self)
         grid = Grid.of(declared, self._owner, self.missing)
         self.shares_ = shares(declared.schema.features, self.split, self._owner)
         self.public_ = Public.of(grid, declared.schema, model, self._owner)
@@ -130,7 +130,7 @@ class PrivateExplainer(ExplanationProtector):
             words = Words(self.random_state)
             find = constrained(lambda queries: self._judged(queries, self._answer(queries, words)), kinds, of, n)
             asked, answers = aim.answer(*given, find, batch=_BATCH, n=n, progress=progress)
-        promise = self.guarantee().over(int((~asked.already).sum()))
+        promise = self._stated().over(int((~asked.already).sum()))
         return explanations(
             asked,
             answers,
@@ -145,6 +145,10 @@ class PrivateExplainer(ExplanationProtector):
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
+        verify_promised(self)
+        return self._stated()
+
+    def _stated(self) -> Guarantee:
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
         return promised(self._promise(), self.ledger, getattr(self, "public_", None))

@@ -34,6 +34,7 @@ WHOLE = 1 << 10  # a share of one, or a probability of one
 WEIGHT = 1 << 16  # a weight of one
 _KNOTS = 8  # of an ordered column: between them weights change evenly
 _REACH = 12  # scores beyond it count as it
+_HOPELESS = 1e9  # noise of a slope, in parts of the largest there is
 _STEP, _CURVE = 0.6, 0.8  # of a full step; how curved the loss is, in parts of the most
 
 
@@ -208,6 +209,7 @@ def misses(codes: Ints, classes: Ints, shares: Sequence[Shares], weights: Ints) 
 
 def _ridge(noise: float) -> float:
     """What pulls weights to nothing: little where noise is little, all of it where a slope is mostly noise."""
+    noise = min(noise, _HOPELESS)  # beyond it all is pulled to nothing, and squares would leave the floats
     return noise * (0.5 + 60 * noise) + 1e-6
 
 

@@ -25,7 +25,7 @@ from countervail.explain.nice import NICE
 from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.model.private import PrivateLogistic
-from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
+from countervail.protect._fitted import begin_fit, finish_fit, snapshot, verify_promised, verify_unchanged
 from countervail.protect.base import TableProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by, shares
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
@@ -107,10 +107,10 @@ class DPTable(TableProtector):
         """Draw the noisy table. The draw is kept: releasing it again costs nothing, fitting again does."""
         if hasattr(self, "table_"):
             del self.table_  # a fit that fails leaves nothing to ask
+        given = begin_fit(self)
         check_epsilon(self.epsilon, self._owner)
         check_ledger(self.ledger, self._owner, self.random_state)
         check_table(table, self._owner, DECLARED)
-        given = freeze(self)
         self._learn(table)
         self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), finish_fit(self, given)
         return self
@@ -196,6 +196,7 @@ class DPTable(TableProtector):
         return self._promised(promise if own is None else promise.with_model(own))
 
     def _promised(self, promise: DifferentialPrivacy) -> Guarantee:
+        verify_promised(self)
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
         return promised(promise, self.ledger)

@@ -17,7 +17,7 @@ from countervail.core.table import Rows, Table
 from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
 from countervail.ledger.ledger import Ledger
-from countervail.protect._fitted import finish_fit, freeze, snapshot, verify_unchanged
+from countervail.protect._fitted import begin_fit, finish_fit, snapshot, verify_promised, verify_unchanged
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import made_by
 from countervail.protect.dp.table import DPTable, NoisyAnswering
@@ -101,7 +101,7 @@ class DPTableExplainer(ExplanationProtector):
         """Draw the noisy table."""
         if hasattr(self, "noisy_"):
             del self.noisy_  # a fit that fails leaves nothing to ask
-        given = freeze(self)
+        given = begin_fit(self)
         if self.explainer is not None and (named := [n for n in _ASKED if getattr(self, n) not in ((), None, 1)]):
             raise bad_parameter("DPTableExplainer", named[0], "given to the explainer itself", getattr(self, named[0]))
         noisy = self._table().fit(table)
@@ -143,6 +143,7 @@ class DPTableExplainer(ExplanationProtector):
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
+        verify_promised(self)
         return self._table().answers_guarantee(getattr(self, "model_", None))
 
     @classmethod

@@ -19,7 +19,7 @@ from countervail.core.sealed import value_from_json, value_to_json
 from countervail.core.table import Rows, Table
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._classes import NEW_ROWS, Classes, ClassProtector
-from countervail.protect._fitted import live_table, verify_unchanged
+from countervail.protect._fitted import live_table, verify_promised, verify_unchanged
 from countervail.protect.microaggregation.mdav import mdav, v_mdav
 from countervail.protect.microaggregation.points import Scale, centres, nearest_centre, place, scales
 from countervail.protect.mondrian.columns import deduplicate, describe, encode
@@ -97,6 +97,7 @@ class Microaggregation(Savable, ClassProtector):
 
     def guarantee(self) -> KAnonymity:
         """k against whoever knows the code: only quasi-identifiers are looked at."""
+        verify_promised(self)
         return KAnonymity(self.k, against="algorithm", centres=True)
 
     @classmethod

@@ -26,7 +26,7 @@ from countervail.core.table import Rows, Table
 from countervail.engine.scan import Scan
 from countervail.ledger.ledger import Ledger, check_ledger
 from countervail.protect._classes import Classes, ClassProtector
-from countervail.protect._fitted import live_table, verify_unchanged
+from countervail.protect._fitted import live_table, verify_promised, verify_unchanged
 from countervail.protect._scanned import ScannedClasses
 from countervail.protect.mondrian.columns import (
     Attributes,
@@ -158,6 +158,7 @@ class Mondrian(Savable, ClassProtector):
 
     def guarantee(self) -> Guarantee:
         """k against whoever knows the code, if only quasi-identifiers were looked at; else all against a register."""
+        verify_promised(self)
         return self._requirements().promise(getattr(self, "hierarchies_", self.hierarchies))
 
     @classmethod

@@ -18,7 +18,7 @@ from countervail.core.schema import Schema
 from countervail.core.sealed import spell_favourable
 from countervail.core.table import Rows, Table
 from countervail.protect._classes import SEEDED, canonical_release, checked
-from countervail.protect._fitted import begin_fit, finish_fit, live_table, verify_unchanged
+from countervail.protect._fitted import begin_fit, finish_fit, live_table, verify_promised, verify_unchanged
 from countervail.protect.base import TableProtector
 from countervail.protect.mondrian.columns import content_order
 from countervail.protect.patterns.compose import Objects, PatternParts, choose, compose, describe_rest
@@ -98,6 +98,7 @@ class KCommonPatterns(Savable, TableProtector):
 
     def guarantee(self) -> KCommonality:
         """Every pattern fits k people."""
+        verify_promised(self)
         return KCommonality(self.k)
 
     def fit(self, table: Table) -> Self:

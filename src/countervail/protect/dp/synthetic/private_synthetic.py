@@ -26,7 +26,14 @@ from countervail.core.table import Rows, Table
 from countervail.engine import Scan
 from countervail.explain.nice import NICE, Reward
 from countervail.ledger.ledger import Ledger, check_ledger
-from countervail.protect._fitted import begin_fit, finish_fit, live_table, snapshot, verify_unchanged
+from countervail.protect._fitted import (
+    begin_fit,
+    finish_fit,
+    live_table,
+    snapshot,
+    verify_promised,
+    verify_unchanged,
+)
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
@@ -194,7 +201,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         verify_unchanged(self)
         answers = self.search_.explain(self.public_.queries(rows)[1], constraints=constraints, progress=progress)
         return answers.with_parts(
-            guarantee=self.guarantee(),
+            guarantee=self._stated(),
             provenance=made_by(self),
             caveats=self._caveats(),
             audit=live_table(self),
@@ -217,7 +224,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
             np.arange(len(made)),
             made,
             schema,
-            self.guarantee(),
+            self._stated(),
             made_by(self),
             (_MADE_UP, *self._caveats()),
             audit=table,
@@ -231,6 +238,10 @@ class PrivateSynthetic(Savable, ExplanationProtector):
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
+        verify_promised(self)
+        return self._stated()
+
+    def _stated(self) -> Guarantee:
         if self.random_state is not None:
             return NoGuarantee("the noise was seeded")
         return promised(self._promise(), self.ledger, getattr(self, "public_", None))

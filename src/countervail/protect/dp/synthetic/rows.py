@@ -13,6 +13,7 @@ from countervail.protect.dp.synthetic.draw import BudgetShares, Draw, settle
 
 MOST_ROWS = 50_000  # unless more are asked for: people in a larger table are spoken for by these
 _FEWEST = 1_000
+_LEAST = 1e-6  # variance of a count: a budget without end leaves none, and nothing is divided by that
 _PUBLIC = 20_000  # made-up rows where no record is counted, or where the model decides all others alike
 
 
@@ -23,8 +24,8 @@ def synthetic_rows(draw: Draw, grid: Grid, spread: BudgetShares, budget: NoiseBu
     rng = generator(draw.seed())
     marginals, totals = settle(draw.ones, grid, spread, budget)
     wanted = rows or int(np.clip(totals.sum(), _FEWEST, MOST_ROWS))
-    one = budget.deviation(spread.one) ** 2
-    two = budget.deviation(spread.pairs / len(draw.edges)) ** 2 if draw.edges else 0.0
+    one = max(budget.deviation(spread.one) ** 2, _LEAST)
+    two = max(budget.deviation(spread.pairs / len(draw.edges)) ** 2, _LEAST) if draw.edges else 0.0
     parts = []
     for k, many in enumerate(_shared(wanted, totals)):
         tree = ColumnTree([m.size for m in marginals], draw.edges, float(totals[k]))
