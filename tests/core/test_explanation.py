@@ -91,7 +91,7 @@ def test_answers_are_counted_indexed_and_described():
 
 def test_a_row_without_an_answer_says_so():
     e = answers(status=pd.Series(["found", "no_counterfactual", "found"], dtype=object))
-    assert e[1].sentence == "No change within what was asked for leads to another decision."
+    assert e[1].sentence == "We found nothing that you could change to get another decision."
 
 
 def test_the_frame_puts_query_status_and_decision_first():

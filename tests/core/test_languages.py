@@ -148,7 +148,7 @@ def test_answers_come_in_the_language_that_was_asked_for():
         "Oder: Wenn Sie 8 Jahre älter wären (28 statt 20), würde Ihr Kredit bewilligt.",
         "  Das gilt für 99 % der Kombinationen dieser Werte.",
         "Die Entscheidung ist schon günstig.",
-        "Innerhalb dessen, was gefragt war, gibt es keine Änderung, die zu einer anderen Entscheidung führt.",
+        "Wir haben nichts gefunden, was Sie ändern könnten, um eine andere Entscheidung zu erreichen.",
     ]
 
 

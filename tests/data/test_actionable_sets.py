@@ -16,11 +16,19 @@ FIXED = {
     "german_credit": {"age", "personal_status", "foreign_worker", "num_dependents", "credit_history"},
     "acs_income_ca_2018": {"AGEP", "SEX", "RAC1P", "MAR", "POBP", "RELP"},
     "adult": {"age", "race", "sex", "native-country", "marital-status", "relationship", "fnlwgt"},
-    "cmc": {"WifeAge", "ChildrenBorn", "WifeReligion"},
+    "cmc": {"WifeAge", "ChildrenBorn", "WifeReligion", "HusbandEducation", "HusbandOccupation"},
     "default_credit": {"SEX", "AGE", "MARRIAGE"},
     "give_me_some_credit": {"age", "NumberOfTimes90DaysLate", "NumberOfDependents"},
-    "heart_c": {"age", "sex"},
-    "heloc": {"NumTrades60Ever2DerogPubRec", "NumTrades90Ever2DerogPubRec", "MaxDelqEver"},
+    "heart_c": {"age", "sex", "cp", "restecg", "thalach", "exang", "oldpeak", "slope", "ca", "thal"},
+    "heloc": {
+        "ExternalRiskEstimate",
+        "NumSatisfactoryTrades",
+        "NumTrades60Ever2DerogPubRec",
+        "NumTrades90Ever2DerogPubRec",
+        "PercentTradesNeverDelq",
+        "PercentInstallTrades",
+        "MaxDelqEver",
+    },
 }
 
 

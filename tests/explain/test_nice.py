@@ -67,7 +67,7 @@ def test_a_row_without_candidate_never_fails_a_batch():
     nice = cv.NICE(target="favourable", ranges={"income": (150, 150)}).fit(t, small_model)
     e = nice.explain(t)
     assert set(e.status) == {"no_counterfactual", "already_favourable"}
-    assert "No change within what was asked for" in e.to_text()
+    assert "We found nothing that you could change" in e.to_text()
 
 
 def test_label_only_models_allow_the_neighbour_itself():

@@ -321,6 +321,13 @@ class Constraints:
         return tuple(values)
 
 
+def must_keep(constraints: Constraints, j: int, value: float) -> bool:
+    """Whether every step from a value of column j is forbidden."""
+    coding = constraints.encoder.codings[j]
+    starts = [start for start, end in constraints.forbidden.get(j, ()) if _is_any(coding, end)]
+    return any(_is_any(coding, start) or _code(coding, start) == value for start in starts)
+
+
 def asked_for(given: Any, rows: int, fitted: Constraints) -> tuple[list[Constraints], Ints]:
     """The different constraints of query rows, and which of them each row has.
 

@@ -83,7 +83,7 @@ class Explanation:
             share = f"{math.floor(100 * self.pureness)}"
             lines.append(f"  {catalogue(language).say('sentence.combinations', share=share)}")
         if self.note:
-            lines.append(f"  {visible(say_note(self.note, self.schema, language))}")
+            lines.append(f"  {visible(say_note(self.note, self.schema, language, self.factual))}")
         return "\n".join(lines)
 
     def __str__(self) -> str:

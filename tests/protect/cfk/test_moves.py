@@ -13,6 +13,7 @@ from countervail.attack.result import UNSAID, right_rows
 from countervail.protect.cfk.groups import group_search
 from countervail.protect.cfk.groups.candidates import Candidates, Members
 from countervail.protect.cfk.moves import askers, kernels
+from countervail.protect.cfk.moves import search as moves_search
 from countervail.testing import small_model, small_table
 
 MODELS = {"labels": labels, "scores": scores}
@@ -372,3 +373,62 @@ def test_plausible_answers_take_small_steps_that_bring_them_nearer_to_the_table(
         assert all(step <= 0.06 for step in beyond)  # 0.05 of a range that is a little below one
         small += len(beyond)
     assert e.found.all() and small > 5
+
+
+# ---------------------------------------------------------------- long answers
+
+
+def crowd(seed):
+    """Eighty people near to the asker who have a little more of five things, and a few far away with much of one."""
+    rng = np.random.default_rng(seed)
+    near, far, poor = np.ones((80, 5)), np.zeros((6, 5)), np.zeros((20, 5))
+    rows = np.concatenate([near, far, poor])
+    rows[-1, 0] = rows[-2, 1] = rows[-3, 2] = rows[-4, 3] = rows[-5, 4] = 40.0  # what makes one a small step
+    frame = pd.DataFrame(rows, columns=list("abcde"))
+    frame["much"] = np.repeat([0.0, 10.0, 0.0], [80, 6, 20])
+    frame["noise"] = rng.permutation(len(frame)) / len(frame)
+    frame.loc[len(frame) - 1, "noise"] = 100.0
+    frame["age"] = rng.permutation(np.repeat([20.0, 20.5, 80.0], [50, 50, 6]))
+    model = RichInOneOrAll()
+    frame["credit"] = model.predict(frame)
+    return cv.Table.from_frame(frame, target="credit", favourable="yes", quasi_identifiers=["age"]), model
+
+
+class RichInOneOrAll:
+    """Yes to whoever has much of one thing, or something of all five."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, rows):
+        score = np.where(rows["much"] >= 10, 1.0, (rows[list("abcde")] >= 1).sum(axis=1) / 5 * 0.6)
+        return np.stack([1 - score, score], axis=1)
+
+    def predict(self, rows):
+        return self.classes_[(self.predict_proba(rows)[:, 1] > 0.5).astype(int)]
+
+
+def test_who_would_have_to_change_much_gets_a_shorter_answer_from_farther_away(monkeypatch):
+    table, model = crowd(0)
+    asker = table.features.tail(9).head(1)
+    private = cv.CFK(k=3).fit(table, model)
+    assert list(private.explain(asker)[0].changes) == ["much"]
+    monkeypatch.setattr(moves_search, "LONG", 5)
+    assert set(private.explain(asker)[0].changes) == set("abcde")  # the nearest candidates have nothing shorter
+
+
+def test_shorter_answers_do_not_depend_on_who_of_a_group_owns_what():
+    for seed in range(5):
+        table, model = crowd(seed)
+        askers = table.features.tail(20)
+        one = cv.CFK(k=3).fit(table, model)
+        other = cv.CFK(k=3).fit(permuted(table, one.search_.row_group_, seed), model)
+        assert one.explain(askers).to_text() == other.explain(askers).to_text()
+
+
+@pytest.mark.parametrize("reward", ["proximity", "plausibility"])
+def test_rewards_that_spend_features_on_something_else_are_left_alone(reward, monkeypatch):
+    table, model = crowd(1)
+    private, askers = cv.CFK(k=3, reward=reward).fit(table, model), table.features.tail(20)
+    before = private.explain(askers).to_text()
+    monkeypatch.setattr(moves_search, "LONG", 99)
+    assert private.explain(askers).to_text() == before

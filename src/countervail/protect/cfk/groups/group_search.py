@@ -41,7 +41,7 @@ from countervail.protect.cfk.space import Space
 
 Grouping = Literal["clusters", "mondrian"]
 _CORNERS = 256  # made-up rows that tell one model from another
-
+_ADVISED = 2  # waves of candidates, where the question is which constraint stands in the way
 _ROOM = 1 << 22  # entries of asker x candidate x feature worked on at once
 
 
@@ -163,7 +163,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
         def look(constraints: Constraints, at: Ints) -> MovesFound:
             model.again = True
-            return self._found(asked.only(at), self._within(constraints, reach_.offers), 1, model)
+            return self._found(asked.only(at), self._within(constraints, reach_.offers), 1, model, None, _ADVISED)
 
         return advised(answers, n, limits, asked, look)
 
@@ -171,23 +171,23 @@ class GroupSearch(WithoutRows, BaseEstimator):
         return Reachable(offers, Allowed(constraints), self.settings_.min_pureness)
 
     def _found(
-        self, asked: Queries, reach: Reachable, n: int, model: AskedModel, rounding: Rounding | None = None
+        self, asked: Queries, reach: Reachable, n: int, model: AskedModel, rounding: Rounding | None, waves: int = WAVES
     ) -> MovesFound:
         weights = REWARDS[self.settings_.reward]
-        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, WAVES, rounding)
+        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, waves, rounding)
+        short = waves == WAVES and not weights.spare  # others spend features on purpose
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
             some = asked.only(np.arange(a, min(a + step, len(asked))))
             source: Callable[[Bools], Askers] = partial(Askers, reach, asked.encoder, some.x)
             if self.ranks_ is not None:
                 source = partial(RankedAskers, reach, asked.encoder, some.x, self.ranks_.of(some, LOOKED_AT))
-            parts.append(search.find(some.x, source, n))
+            parts.append(search.find(some.x, source, n, partial(source, step=LOOKED_AT) if short else None))
         return MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which coded rows get the desired decision."""
-        wanted: Bools = self.desired_[self._decide(rows)]
-        return wanted
+        return np.asarray(self.desired_[self._decide(rows)])
 
     def region_of(self, rows: Matrix, salt: int = 0) -> list[frozenset[str]]:
         """The regions of the groups that hold somebody with a row's quasi-identifiers, while the table is kept."""

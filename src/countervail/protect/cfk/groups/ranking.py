@@ -77,13 +77,15 @@ class SealedRanks:
 class RankedAskers(Askers):
     """Queries in codes with candidates in a given order."""
 
-    def __init__(self, within: Reachable, encoder: Encoder, x: Matrix, ranks: Ints, blocked: Bools) -> None:
-        super().__init__(within, encoder, x, blocked)
+    def __init__(
+        self, within: Reachable, encoder: Encoder, x: Matrix, ranks: Ints, blocked: Bools, step: int = CANDIDATES
+    ) -> None:
+        super().__init__(within, encoder, x, blocked, step)
         self._ranks = ranks
 
     def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
         """The next candidates of some askers, and what these may move."""
-        found = self._ranks[at][:, CANDIDATES * wave : CANDIDATES * (wave + 1)]
+        found = self._ranks[at][:, self.step * wave : self.step * (wave + 1)]
         some = np.flatnonzero(found[:, 0] >= 0)
         return at[some], self.moves(at[some], found[some])
 

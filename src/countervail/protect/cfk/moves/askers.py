@@ -109,10 +109,11 @@ class Reachable:
 
 
 class Askers:
-    """Queries in codes; what is `blocked` (asker x feature) does not move this time."""
+    """Queries in codes; what is `blocked` (asker x feature) does not move this time. A wave has `step` candidates."""
 
-    def __init__(self, within: Reachable, encoder: Encoder, x: Matrix, blocked: Bools) -> None:
+    def __init__(self, within: Reachable, encoder: Encoder, x: Matrix, blocked: Bools, step: int = CANDIDATES) -> None:
         allowed, cells = within.allowed, within.offers.cells
+        self.step = step
         self.within, self.x, self.must = within, x, allowed.must(encoder, x)
         self.closed = allowed.fixed[None] | (blocked & ~self.must)
         self.gaps = [c.gap(x[:, c.column]) for c in cells]
@@ -121,7 +122,7 @@ class Askers:
 
     def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
         """The next nearest candidates of some askers, and what these may move."""
-        found = self.nearest(at, CANDIDATES * (wave + 1))[:, CANDIDATES * wave :]
+        found = self.nearest(at, self.step * (wave + 1))[:, self.step * wave :]
         some = np.flatnonzero(found[:, 0] >= 0)
         return at[some], self.moves(at[some], found[some])
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from countervail.core.arrays import Floats, Ints
-from countervail.core.constraints import Constraints
+from countervail.core.constraints import Constraints, must_keep
 from countervail.explain.answering import Answers, Queries
 from countervail.protect.cfk.moves.search import MovesFound
 
@@ -21,7 +21,9 @@ Part = tuple[str, int]  # which kind of constraint, on which column (-1: on none
 _KINDS: Final = ("ways", "allowed", "forbidden")
 _WORDS: Final = {
     "no": "that '{}' stays as it is",
-    "ways": "the direction of '{}'",
+    "up": "that '{}' does not go down",
+    "down": "that '{}' does not go up",
+    "kept": "that '{}' keeps its value",
     "allowed": "the range of '{}'",
     "forbidden": "the forbidden steps of '{}'",
     "max_changes": "the limit on the number of changes",
@@ -84,7 +86,7 @@ def _advice(
                 break
             served = look(without(constraints, chosen), wait).behind >= 0
             enough |= dict.fromkeys(wait[served].tolist(), chosen)
-    said = {i: f"There would be one without {_listed(known, constraints)}." for i, known in enough.items()}
+    said = {i: f"There would be one without {_listed(known, constraints, asked, i)}." for i, known in enough.items()}
     return {i: said.get(i, NOTHING_HELPS) for i in open_.tolist()}
 
 
@@ -124,9 +126,12 @@ def _broken(
     return tuple(found)
 
 
-def _listed(parts: Sequence[Part], constraints: Constraints) -> str:
+def _listed(parts: Sequence[Part], constraints: Constraints, asked: Queries, i: int) -> str:
     words = []
     for kind, j in parts:
-        fixed = kind == "ways" and constraints.ways[j] == "no"
-        words.append(_WORDS["no" if fixed else kind].format(constraints.encoder.names[j]))
+        if kind == "ways":
+            kind = constraints.ways[j]
+        elif kind == "forbidden" and must_keep(constraints.coded(asked.encoder), j, float(asked.x[i, j])):
+            kind = "kept"
+        words.append(_WORDS[kind].format(constraints.encoder.names[j]))
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -22,6 +22,8 @@ from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.sets import AskedModel, Earlier, Nearness, SetSearch, Trials, Weights
 
 _GAPS: Final = 1 << 24  # entries of value x region worked on at once
+LONG: Final = 3  # more changes than this are hard to act on: farther candidates may offer an answer with fewer
+_TOGETHER: Final = 256  # askers with all their candidates in memory
 _ONCE: Final = 64  # so few values are not worth to be looked through for equal ones
 
 
@@ -138,12 +140,17 @@ class MoveSearch:
     waves: int
     rounding: Rounding | None = None  # of amounts; None leaves the candidates' own
 
-    def find(self, x: Matrix, source: Callable[[Bools], Source], n: int = 1) -> list[MovesFound]:
+    def find(
+        self, x: Matrix, source: Callable[[Bools], Source], n: int = 1, wide: Callable[[Bools], Source] | None = None
+    ) -> list[MovesFound]:
         """The best answer to each query, and up to n - 1 others: with other features if that can be, else with other
-        sets of features, else with other values. `source` is given what must not move (query x feature)."""
+        sets of features, else with other values. `source` is given what must not move (query x feature); `wide` has
+        all candidates in its first wave, for those who would have to change much."""
         free, found = np.zeros(x.shape, dtype=bool), [MovesFound.nothing(x) for _ in range(n)]
         plain, everybody = source(free), np.ones(len(x), dtype=bool)
         self._search(plain, found[0], Earlier(found[0].names[None][:0]), everybody, self.waves)
+        if wide is not None:
+            self._shorten(wide, found[0])
         for r in range(1, n):
             served = found[r - 1].behind >= 0
             if not served.any():
@@ -165,11 +172,26 @@ class MoveSearch:
             self.model.again |= wave > 0
             if moves is not None and len(at):
                 mine = Earlier(earlier.names[:, at], earlier.features)
-                search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, mine)
-                search.run()
-                if self.rounding is not None:
-                    self.rounding.settle(search)
-                found.put(at, search, wave)
+                found.put(at, self._best(moves, mine), wave)
+
+    def _shorten(self, wide: Callable[[Bools], Source], found: MovesFound) -> None:
+        """Fewer moves, of all candidates, for those who would have to make many."""
+        size = found.moved.sum(axis=1)
+        long = np.flatnonzero((found.behind >= 0) & (size > LONG))
+        if not len(long):
+            return
+        source = wide(np.zeros(found.moved.shape, dtype=bool))
+        for some in np.split(long, range(_TOGETHER, len(long), _TOGETHER)):
+            at, moves = source.near(some, 0)
+            if moves is not None and len(at):
+                found.put(at, self._best(moves, Earlier(found.names[None, at][:0]), size[at]), 1)
+
+    def _best(self, moves: Moves, earlier: Earlier, below: Ints | None = None) -> SetSearch:
+        search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, earlier, below)
+        search.run()
+        if self.rounding is not None:
+            self.rounding.settle(search)
+        return search
 
 
 def moved_answers(

@@ -24,6 +24,7 @@ from countervail.protect.cfk.moves.askers import Moves
 _CHUNK: Final = 50_000  # rows of one model call
 _SLICE: Final = 2_000  # rows of whole cells asked about per query and round
 _BEAM: Final = 32  # best-scoring sets that are extended by one more feature
+_WIDE: Final = 128  # the same among all candidates, for those who have an answer and want a shorter one
 _SETS: Final = 4_096  # sets of one size and query that are tried without scores
 _APART: Final = np.int64(0x1E3779B97F4A7C15)  # keeps the names of different queries apart
 _BLIND: Final = 3  # features of the largest sets that are tried without scores
@@ -168,9 +169,12 @@ class SetSearch:
         nearness: Nearness,
         cell_budget: int,
         earlier: Earlier,
+        below: Ints | None = None,
     ) -> None:
         self.moves, self.model, self.weights, self.nearness = moves, model, weights, nearness
         self.cell_budget, self.earlier = cell_budget, earlier
+        # Whoever has an answer already wants one that moves fewer features than that.
+        self.below = np.full(len(moves.x), moves.x.shape[1] + 1) if below is None else below
         # Towards a candidate that does not offer what must move, nothing is moved.
         self.possible = np.asarray(moves.may.any(axis=2) & (moves.may | ~moves.must[:, None]).all(axis=2))
         n = len(moves.x)
@@ -202,7 +206,7 @@ class SetSearch:
         exhaustive = 1 if self.model.scored else _BLIND
         last = Trials(np.zeros(0, np.int64), np.zeros(0, np.int64), self.moved[:0])
         for size in range(self.moves.x.shape[1] + 1):
-            todo = (self.size < 0) | (size <= self.size + self.weights.spare)
+            todo = ((self.size < 0) | (size <= self.size + self.weights.spare)) & (size < self.below)
             if not todo.any():
                 break
             if size == 0 and not self.moves.must.any():
@@ -245,7 +249,8 @@ class SetSearch:
         moves = self.moves
         scores = self.model.scores(moves.points(last.query, last.place, last.moved))
         order = np.lexsort((-scores, last.query))
-        top = last.take(order[_ranks(last.query[order]) < _BEAM])
+        beam = np.where(self.below > moves.x.shape[1], _BEAM, _WIDE)[last.query[order]]
+        top = last.take(order[_ranks(last.query[order]) < beam])
         at, j = np.nonzero(moves.may[top.query, top.place] & ~top.moved)
         wider = top.take(at)
         moved = wider.moved.copy()
@@ -256,7 +261,8 @@ class SetSearch:
         """Equal moves once, towards the first candidate that offers them; no move at all is no answer."""
         trials = Trials(trials.query, trials.place, trials.moved | self.moves.must[trials.query])
         size = trials.moved.sum(axis=1)
-        trials = trials.take(np.flatnonzero((size > 0) & (size <= self.moves.most)))
+        most = np.minimum(self.moves.most, self.below[trials.query] - 1)
+        trials = trials.take(np.flatnonzero((size > 0) & (size <= most)))
         names = self.moves.add_up(trials.query, trials.place, trials.moved)[1]
         apart = names + trials.query * _APART
         return trials.take(np.sort(np.unique(apart, return_index=True)[1]))
@@ -313,7 +319,7 @@ class SetSearch:
 
     def _give_up(self) -> None:
         """Make all moves of the nearest candidate for which that is pure, then give up one by one, dearest first."""
-        moves, open_ = self.moves, self.place < 0
+        moves, open_ = self.moves, (self.place < 0) & (self.below > self.moves.x.shape[1])
         if not open_.any():
             return
         at, place = np.nonzero(self.possible & open_[:, None])
