@@ -179,7 +179,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
             some = asked.only(np.arange(a, min(a + step, len(asked))))
-            source: Callable[[Bools], Askers] = partial(Askers, reach, asked.encoder, some.x)
+            source: Callable[..., Askers] = partial(Askers, reach, asked.encoder, some.x)
             if self.ranks_ is not None:
                 source = partial(RankedAskers, reach, asked.encoder, some.x, self.ranks_.of(some, LOOKED_AT))
             parts.append(search.find(some.x, source, n, partial(source, step=LOOKED_AT) if short else None))
