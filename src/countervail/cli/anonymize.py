@@ -61,6 +61,7 @@ from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
 from countervail.engine.files.folder import check_new
+from countervail.rules import read_rules
 
 if TYPE_CHECKING:
     from countervail.report.anonymized_page import AnonymizedSummary
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 FLAGS = (
     *("k", "l", "diversity", "t", "closeness", "sensitive"),
     *("hierarchies", "labels", "mode", "suppress", "by_class", "method", "gamma", "epsilon", "missing", "ledger"),
+    *("objects", "spread", "undescribed", "rules"),
 )
 
 
@@ -108,6 +110,20 @@ class Algorithm(StrEnum):
 
     mdav = "mdav"
     v_mdav = "v-mdav"
+
+
+class Supporters(StrEnum):
+    """Whose values a pattern takes where its rule says nothing: of people most like a row, or least."""
+
+    most_alike = "max"
+    least_alike = "min"
+
+
+class Undescribed(StrEnum):
+    """What becomes of rows that no rule describes."""
+
+    delete = "delete"
+    widen = "widen"
 
 
 class Changes(StrEnum):
@@ -154,6 +170,16 @@ def anonymize(
     missing: Annotated[
         list[str] | None, typer.Option(help="With noise: a column where missing is a level; may be repeated.")
     ] = None,
+    objects: Annotated[
+        Supporters | None, typer.Option(help="Of patterns: filled up from people most alike (max), or least (min).")
+    ] = None,
+    spread: Annotated[bool, typer.Option("--spread", help="Of patterns: widened by the row's other rules.")] = False,
+    undescribed: Annotated[
+        Undescribed | None, typer.Option(help="Of patterns: rows that no rule describes are deleted, or kept widely.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Of patterns: made of the rules in this file (.json), not of learnt ones.")
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
@@ -195,9 +221,9 @@ def anonymize(
     row_by_row = {"report": report, "ledger": ledger, "previous": previous, "sweep": sweep, "bom": bom}
     check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
     if engine is None:
-        check_ending(output, ENDINGS, data, schema, ledger, previous)
-    check_ending(report, (".html",), data, schema, ledger, previous)
-    check_not_read(previous, data, schema, ledger)
+        check_ending(output, ENDINGS, data, schema, ledger, previous, rules)
+    check_ending(report, (".html",), data, schema, ledger, previous, rules)
+    check_not_read(previous, data, schema, ledger, rules)
     given: dict[str, Any] = {
         "k": k,
         "l": l if l is None or diversity is not Diversity.recursive else (3.0 if c is None else c, l),
@@ -215,6 +241,10 @@ def anonymize(
         "epsilon": epsilon,
         "missing": missing or None,
         "ledger": ledger,
+        "objects": objects,
+        "spread": spread or None,
+        "undescribed": undescribed,
+        "rules": rules,
     }
     if c is not None and diversity is not Diversity.recursive:
         raise ParameterError("--c is for --diversity recursive.")
@@ -228,7 +258,8 @@ def anonymize(
     def ready(table: Table) -> tuple[Table, Any]:
         """The table as it is cut, and what cuts it."""
         if "labels" not in registry.parameters(kind):
-            return table, make(kind, given)
+            own = {} if rules is None else {"rules": read_rules(rules, table)}
+            return table, make(kind, {**given, **own})
         groups = grouped(table, hierarchies, None if labels is None else labels.value)
         return groups.table, make(kind, {**given, **groups.settings})
 
