@@ -58,6 +58,19 @@ def test_no_rule_is_said_plainly(run, folder):
     assert code == 0 and "No rule has 100 supporters" in out
 
 
+def test_a_condition_may_name_two_values(run, tmp_path):
+    table = cv.load("toy_evaluation")
+    write_frame(table.frame, tmp_path / "t.csv")
+    write_schema(table.schema, tmp_path / "t.toml")
+    words = ("rules", tmp_path / "t.csv", "--schema", tmp_path / "t.toml", "--k", 2)
+    line = "If domicile is Osaka or Tokyo then evaluation is high or low. (4 rows)"
+    assert line not in run(*words)[1].splitlines()
+    code, out, _ = run(*words, "--max-values", 2)
+    assert code == 0 and line in out.splitlines()
+    code, _, err = run(*words, "--max-values", 0)
+    assert code == 2 and "--max-values" in err
+
+
 def test_a_pattern_table_is_written(run, folder, tmp_path):
     words = ("anonymize", folder / "iris.csv", "-s", folder / "iris.toml", "--method", "k-common", "--k", 5)
     code, out, _ = run(*words, "-o", tmp_path / "p.csv")
