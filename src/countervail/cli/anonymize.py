@@ -61,7 +61,6 @@ from countervail.core.release import Release
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
 from countervail.engine.files.folder import check_new
-from countervail.rules import read_rules
 
 if TYPE_CHECKING:
     from countervail.report.anonymized_page import AnonymizedSummary
@@ -258,8 +257,7 @@ def anonymize(
     def ready(table: Table) -> tuple[Table, Any]:
         """The table as it is cut, and what cuts it."""
         if "labels" not in registry.parameters(kind):
-            own = {} if rules is None else {"rules": read_rules(rules, table)}
-            return table, make(kind, {**given, **own})
+            return table, make(kind, {**given, **_given_rules(rules, table)})
         groups = grouped(table, hierarchies, None if labels is None else labels.value)
         return groups.table, make(kind, {**given, **groups.settings})
 
@@ -337,6 +335,15 @@ def _before(
     if not previous.is_file():
         return {}
     return {"previous": ClassRoster.read(previous), "changed": "withdraw" if changed is None else changed.value}
+
+
+def _given_rules(path: Path | None, table: Table) -> dict[str, Any]:
+    """The rules of a file, fitted to the table; nothing where there is none."""
+    if path is None:
+        return {}
+    from countervail.rules import read_rules
+
+    return {"rules": read_rules(path, table)}
 
 
 def _told_apart(table: Table, person: str | None) -> Table:
