@@ -103,6 +103,22 @@ def test_the_promise_is_that_of_the_answers_and_no_own_value_is_told():
     assert "people" in shared.to_frame() and "person" not in repr(shared)
 
 
+def test_ranges_that_were_tried_in_part_are_said():
+    said = "Of long ranges and of very many combinations some were tried"
+    frame = pd.DataFrame({"age": np.arange(20, 60), "pay": np.arange(40) % 2})
+    frame["ok"] = np.where(frame["pay"] == 1, "yes", "no")
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age"])
+
+    def model(rows):
+        return np.where(rows["pay"] == 1, "yes", "no")
+
+    made = cv.CFK(k=20, reward="none").fit(table, model)
+    whole = cv.share_changes(made.explain(pd.DataFrame({"age": [70], "pay": [0]})), model)
+    assert whole.changes[0]["age"].length >= 9 and any(said in c for c in whole.caveats)
+    plain = cv.share_changes(answers(cv.NICE(target="favourable")), small_model)
+    assert not any(said in c for c in plain.caveats)
+
+
 def test_nobody_to_help_is_no_error():
     rich = TABLE.frame[small_model(TABLE.features)[:, 1] > 0.5].head(4)
     found = cv.CFK(k=5).fit(TABLE, small_model).explain(rich)

@@ -221,8 +221,8 @@ def explain(
     if engine is not None:
         check_asked(rows, id_column, outputs)
     check_not_read(previous, data, schema, rows, model, ledger)
-    for path in (changes, shared):
-        check_ending(path, TABLES, data, schema, rows, model, previous, ledger)
+    for written in (changes, shared):
+        check_ending(written, TABLES, data, schema, rows, model, previous, ledger)
     check_letters(letters, letter_template, sender)
     catalogue(language)
     counted = open_ledger(ledger, dataset, edition)

@@ -24,7 +24,7 @@ from countervail.model.decision import Decision
 _OWNER = "share_changes"
 _COMBINATIONS = 256  # of the values of a change, tried on each person
 _POINTS = 9  # of a range of numbers
-_SAMPLED = "Of changes with more than {} combinations of values, so many were tried on each person."
+_SAMPLED = "Of long ranges and of very many combinations some were tried on each person, the ends of ranges included."
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,8 +80,9 @@ def share_changes(
     """The fewest changes, out of those that answers propose, that help all people whom any of them helps.
 
     Every answer's change is tried on everybody who asked: cells that a person does not lie in move, all else stays her
-    own, and all combinations of the cells' values must lead to a wanted decision and be allowed. Then the change that
-    helps most people is taken, the next for those who are left, and so on.
+    own, and all combinations of the cells' values must lead to a wanted decision and be allowed (of long ranges nine
+    points from end to end are tried, of very many combinations 256). Then the change that helps most people is taken,
+    the next for those who are left, and so on.
 
     Parameters
     ----------
@@ -118,8 +119,8 @@ def share_changes(
     --------
     >>> import countervail as cv
     >>> from countervail.testing import small_model, small_table
-    >>> asked = small_table(40, seed=1)
-    >>> answers = cv.CFK(k=5).fit(small_table(200), small_model).explain(asked)
+    >>> table = small_table(200)
+    >>> answers = cv.CFK(k=5).fit(table, small_model).explain(small_table(40, seed=1))
     >>> shared = cv.share_changes(answers, small_model)
     >>> shared.helped == shared.asked and len(shared) < shared.asked
     True
@@ -142,7 +143,7 @@ def share_changes(
     tries = _Tries(decision, asked, limits, people)
     helps = np.array([tries.helped(change) for change in proposed]).reshape(len(proposed), len(x))
     taken = _covering(helps, [len(c) for c in proposed], most)
-    caveats = (*found.caveats, *((_SAMPLED.format(_COMBINATIONS),) if tries.sampled else ()))
+    caveats = (*found.caveats, *((_SAMPLED,) if tries.sampled else ()))
     chosen, whom = tuple(proposed[j] for j, _ in taken), tuple(who for _, who in taken)
     return SharedChanges(chosen, whom, int((~asked.already).sum()), found.guarantee, caveats)
 
@@ -183,6 +184,7 @@ class _Tries:
         if isinstance(cell, pd.Interval):
             whole = pd.api.types.is_integer_dtype(coding.dtype)
             points = np.linspace(float(cell.left), float(cell.right), _POINTS)
+            self.sampled |= not whole or cell.right - cell.left >= _POINTS
             return np.unique(np.rint(points) if whole else points)
         values = sorted(cell, key=cell_text) if isinstance(cell, frozenset) else [cell]
         coded: Floats = np.asarray(
@@ -193,7 +195,7 @@ class _Tries:
 
 def _covering(helps: Bools, sizes: list[int], most: int | None) -> list[tuple[int, Ints]]:
     """Greedily: the change that helps most of those who are left; of equals the one of fewest cells, then the first."""
-    left: Bools = helps.any(axis=0) if len(helps) else np.zeros(0, dtype=bool)
+    left: Bools = np.asarray(helps.any(axis=0), dtype=bool) if len(helps) else np.zeros(0, dtype=bool)
     taken: list[tuple[int, Ints]] = []
     while left.any() and (most is None or len(taken) < most):
         counts = (helps & left).sum(axis=1)
