@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from countervail.explain import CaseBased as CaseBased
     from countervail.explain import NearestCounterfactual as NearestCounterfactual
     from countervail.explain.foreign import read_explanations as read_explanations
+    from countervail.explain.together import share_changes as share_changes
     from countervail.ledger import Ledger as Ledger
     from countervail.protect import CFK as CFK
     from countervail.protect import DPTable as DPTable
@@ -96,6 +97,7 @@ _LATER = {
     "model": "countervail.model",
     "published": "countervail.protect.published",
     "read_explanations": "countervail.explain.foreign",
+    "share_changes": "countervail.explain.together",
     "study": "countervail.study",
     "train_private_logistic": "countervail.protect",
 }
@@ -164,6 +166,7 @@ __all__ = [
     "model",
     "published",
     "read_explanations",
+    "share_changes",
     "study",
     "train_private_logistic",
 ]

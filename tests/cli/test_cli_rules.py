@@ -58,6 +58,19 @@ def test_no_rule_is_said_plainly(run, folder):
     assert code == 0 and "No rule has 100 supporters" in out
 
 
+def test_a_condition_may_name_two_values(run, tmp_path):
+    table = cv.load("toy_evaluation")
+    write_frame(table.frame, tmp_path / "t.csv")
+    write_schema(table.schema, tmp_path / "t.toml")
+    words = ("rules", tmp_path / "t.csv", "--schema", tmp_path / "t.toml", "--k", 2)
+    line = "If domicile is Osaka or Tokyo then evaluation is high or low. (4 rows)"
+    assert line not in run(*words)[1].splitlines()
+    code, out, _ = run(*words, "--max-values", 2)
+    assert code == 0 and line in out.splitlines()
+    code, _, err = run(*words, "--max-values", 0)
+    assert code == 2 and "--max-values" in err
+
+
 def test_a_pattern_table_is_written(run, folder, tmp_path):
     words = ("anonymize", folder / "iris.csv", "-s", folder / "iris.toml", "--method", "k-common", "--k", 5)
     code, out, _ = run(*words, "-o", tmp_path / "p.csv")
@@ -65,6 +78,41 @@ def test_a_pattern_table_is_written(run, folder, tmp_path):
     assert list(pd.read_csv(tmp_path / "p.csv").columns) == [*cv.load("iris").schema.names()]
     code, out, _ = run(*words, "-o", tmp_path / "p.csv", "--json")
     assert code == 0 and json.loads(out)["least_supporters"] >= 5
+
+
+def test_patterns_are_made_of_the_rules_in_a_file(run, folder, tmp_path):
+    words = ("anonymize", folder / "iris.csv", "-s", folder / "iris.toml", "--method", "k-common", "--k", 5)
+    assert run(*asked(folder, "--k", 5, "-o", tmp_path / "r.json"))[0] == 0
+    for name, more in {"own": (), "given": ("--rules", tmp_path / "r.json")}.items():
+        assert run(*words, *more, "-o", tmp_path / f"{name}.csv")[0] == 0
+    own, given = (
+        sorted(map(tuple, pd.read_csv(tmp_path / f"{n}.csv").astype(str).to_numpy())) for n in ("own", "given")
+    )
+    assert own == given
+    few = [{"if": {"petal_width": {"from": None, "to": 0.6}}, "then": ["setosa"]}]
+    (tmp_path / "few.json").write_text(json.dumps(few))
+    code, out, _ = run(*words, "--rules", tmp_path / "few.json", "-o", tmp_path / "p.csv")
+    assert code == 0 and "100 of 150 rows are in none of them" in out
+    wide = ("--undescribed", "widen", "--objects", "min", "--spread")
+    code, out, _ = run(*words, "--rules", tmp_path / "few.json", *wide, "-o", tmp_path / "p.csv")
+    assert code == 0 and "0 of 150 rows are in none of them" in out
+
+
+def test_rules_that_do_not_fit_are_refused_in_one_line(run, folder, tmp_path):
+    words = ("anonymize", folder / "iris.csv", "-s", folder / "iris.toml", "--k", 60, "-o", tmp_path / "p.csv")
+    (tmp_path / "r.json").write_text(
+        json.dumps([{"if": {"petal_width": {"from": None, "to": 0.6}}, "then": ["setosa"]}])
+    )
+    (tmp_path / "bad.json").write_text("{")
+    for rules, message in (
+        ("r.json", "--rules must be"),
+        ("bad.json", "no JSON file of rules"),
+        ("gone.json", "no file"),
+    ):
+        code, _, err = run(*words, "--method", "k-common", "--rules", tmp_path / rules)
+        assert code == 2 and message in err and "Traceback" not in err and not (tmp_path / "p.csv").exists()
+    code, _, err = run(*words, "--rules", tmp_path / "r.json")
+    assert code == 2 and "--method mondrian does not take --rules (that is for k-common)" in err
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,22 @@ def run(folder, *arguments):
     return CliRunner().invoke(app, [*common, *arguments], catch_exceptions=True)
 
 
+def test_a_prior_is_read_from_a_file(files):
+    (files / "prior.csv").write_text("value,weight\nflu,8\ncold,1\nnone,1\n")
+    means = {}
+    for name, more in {"plain": [], "prior": ["--prior", str(files / "prior.csv")]}.items():
+        result = run(files, "--k", "5", "--json", *more)
+        assert result.exit_code == 0, result.output
+        means[name] = result.stdout
+    assert means["plain"] != means["prior"] and "know a prior" in means["prior"]
+    for text, message in (("flu", "with a header"), ("value,weight\nplague,1\n", "the sensitive column has")):
+        (files / "prior.csv").write_text(text)
+        result = run(files, "--k", "5", "--prior", str(files / "prior.csv"))
+        assert (
+            result.exit_code != 0 and isinstance(result.exception, ParameterError) and message in str(result.exception)
+        )
+
+
 def test_several_k_and_l_side_by_side(files):
     html, data = files / "report.html", files / "report.json"
     done = run(

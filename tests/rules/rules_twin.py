@@ -14,7 +14,8 @@ INF = float("inf")
 class Rows:
     """A value-set table row by row (equal rows are not joined): sets of values, or (low, high)."""
 
-    def __init__(self, table):
+    def __init__(self, table, max_values=1):
+        self.max_values = max_values
         at = table.group
         self.n, self.classes = len(at), len(table.classes)
         self.decisions = [int(d) for d in table.decisions[at]]
@@ -49,11 +50,18 @@ def number(values):
 
 
 def conditions(rows):
-    """(attribute, kind, value, block, possible block), in the order in which ties are settled."""
+    """(attribute, kind, value, block, possible block), in the order in which ties are settled.
+
+    With `rows.max_values`, also sets of so many nominal values, smaller ones first.
+    """
     out = []
     for a, column in enumerate(rows.columns):
         if isinstance(column[0], frozenset):
             sets = sorted(set(column), key=number)
+            values = sorted(frozenset().union(*column))
+            sizes = range(1, min(rows.max_values, len(values) - 1) + 1) if rows.max_values > 1 else ()
+            wider = [frozenset(c) for size in sizes for c in combinations(values, size)]
+            sets += [s for s in wider if s not in sets]
             out += [(a, "in", s, bits(c <= s for c in column), bits(bool(c & s) for c in column)) for s in sets]
             continue
         highs, lows = sorted({c[1] for c in column}), sorted({c[0] for c in column})

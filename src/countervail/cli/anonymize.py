@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 FLAGS = (
     *("k", "l", "diversity", "t", "closeness", "sensitive"),
     *("hierarchies", "labels", "mode", "suppress", "by_class", "method", "gamma", "epsilon", "missing", "ledger"),
+    *("objects", "spread", "undescribed", "rules"),
 )
 
 
@@ -114,6 +115,20 @@ class Algorithm(StrEnum):
 
     mdav = "mdav"
     v_mdav = "v-mdav"
+
+
+class Supporters(StrEnum):
+    """Whose values a pattern takes where its rule says nothing: of people most like a row, or least."""
+
+    most_alike = "max"
+    least_alike = "min"
+
+
+class Undescribed(StrEnum):
+    """What becomes of rows that no rule describes."""
+
+    delete = "delete"
+    widen = "widen"
 
 
 class Changes(StrEnum):
@@ -160,6 +175,16 @@ def anonymize(
     missing: Annotated[
         list[str] | None, typer.Option(help="With noise: a column where missing is a level; may be repeated.")
     ] = None,
+    objects: Annotated[
+        Supporters | None, typer.Option(help="Of patterns: filled up from people most alike (max), or least (min).")
+    ] = None,
+    spread: Annotated[bool, typer.Option("--spread", help="Of patterns: widened by the row's other rules.")] = False,
+    undescribed: Annotated[
+        Undescribed | None, typer.Option(help="Of patterns: rows that no rule describes are deleted, or kept widely.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Of patterns: made of the rules in this file (.json), not of learnt ones.")
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(help="A column that may leave though many have a value of their own there; may be repeated."),
@@ -202,9 +227,9 @@ def anonymize(
     row_by_row = {"report": report, "ledger": ledger, "previous": previous, "sweep": sweep, "bom": bom}
     check_engine(engine, memory=memory, threads=threads, master=master, **row_by_row)
     if engine is None:
-        check_ending(output, ENDINGS, data, schema, ledger, previous)
-    check_ending(report, (".html",), data, schema, ledger, previous)
-    check_not_read(previous, data, schema, ledger)
+        check_ending(output, ENDINGS, data, schema, ledger, previous, rules)
+    check_ending(report, (".html",), data, schema, ledger, previous, rules)
+    check_not_read(previous, data, schema, ledger, rules)
     given: dict[str, Any] = {
         "k": k,
         "l": l if l is None or diversity is not Diversity.recursive else (3.0 if c is None else c, l),
@@ -222,6 +247,10 @@ def anonymize(
         "epsilon": epsilon,
         "missing": missing or None,
         "ledger": ledger,
+        "objects": objects,
+        "spread": spread or None,
+        "undescribed": undescribed,
+        "rules": rules,
     }
     if c is not None and diversity is not Diversity.recursive:
         raise ParameterError("--c is for --diversity recursive.")
@@ -235,7 +264,7 @@ def anonymize(
     def ready(table: Table) -> tuple[Table, Any]:
         """The table as it is cut, and what cuts it."""
         if "labels" not in registry.parameters(kind):
-            return table, make(kind, given)
+            return table, make(kind, {**given, **_given_rules(rules, table)})
         groups = grouped(table, hierarchies, None if labels is None else labels.value)
         return groups.table, make(kind, {**given, **groups.settings})
 
@@ -363,6 +392,15 @@ def _note_checking(shown: pd.DataFrame, table: Table) -> None:
             f"In what is written rows look repeated; each is counted as another person's{by}. The file does not show "
             f"that: check it with --rows-per-person 1."
         )
+
+
+def _given_rules(path: Path | None, table: Table) -> dict[str, Any]:
+    """The rules of a file, fitted to the table; nothing where there is none."""
+    if path is None:
+        return {}
+    from countervail.rules import read_rules
+
+    return {"rules": read_rules(path, table)}
 
 
 def _told_apart(table: Table, person: str | None) -> Table:

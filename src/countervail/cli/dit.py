@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 
 from countervail import registry
@@ -28,6 +29,7 @@ from countervail.cli.shared.common import (
 from countervail.cli.shared.common import table as show_table
 from countervail.cli.shared.methods import USUAL, chosen, make, testable
 from countervail.cli.shared.reading import note_equal_rows, read_table
+from countervail.core.cells import cell_text
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import text_writer, write_files
 from countervail.core.files.schema_file import read_schema
@@ -93,6 +95,10 @@ def dit(
     groups: Annotated[
         int | None, typer.Option(help="Put sensitive numbers into so many groups of equally many people.", min=2)
     ] = None,
+    prior: Annotated[
+        Path | None,
+        typer.Option(help="What is known beforehand: a .csv of sensitive values and weights. Default: all alike."),
+    ] = None,
     records: Annotated[
         int | None, typer.Option(help=f"People to draw; default: all if quick, else {_DRAWN}.", min=1)
     ] = None,
@@ -127,6 +133,7 @@ def dit(
     given_ground, trained = _ground(ground, distance, scale), _learner(learner, seed)
     table = read_table(data, schema)
     note_equal_rows(table)
+    known = None if prior is None else _prior(prior, table, sensitive, groups)
     note(_NO_PROMISE)
     if groups is None and (said := _many_numbers(table, sensitive)):
         note(said)
@@ -143,6 +150,7 @@ def dit(
             ground=given_ground,
             scale=scale.value,
             groups=groups,
+            prior=known,
             n_records=drawn,
             n_jobs=jobs,
             random_state=seed,
@@ -182,6 +190,22 @@ def _ground(given: str, distance: DistanceName, scale: ScaleName) -> Any:
     if scale is ScaleName.quarter and (distance is not DistanceName.emd or given != "equal"):
         raise ParameterError("--scale quarter is for --distance emd with --ground equal only.")
     return found
+
+
+def _prior(path: Path, table: Table, sensitive: str | None, groups: int | None) -> dict[Any, float]:
+    """Weights by sensitive value, which are told by their text; of groups of numbers, by "1 of 5"."""
+    names = table.schema.names("sensitive") if sensitive is None else [sensitive]
+    try:
+        lines = pd.read_csv(path, dtype=str, keep_default_na=False, header=0)
+        weights = [float(w) for w in lines.iloc[:, 1]]
+    except (OSError, ValueError, IndexError):
+        raise ParameterError(
+            f"--prior must be a .csv with a header, a sensitive value and a weight a line: {path.name}"
+        ) from None
+    if groups is not None or len(names) != 1 or names[0] not in table.schema:
+        return dict(zip(lines.iloc[:, 0], weights))
+    texts = {cell_text(v): v for v in pd.unique(table.frame[names[0]].dropna().astype(object))}
+    return dict(zip([texts.get(t, t) for t in lines.iloc[:, 0]], weights))
 
 
 def _learner(name: LearnerName, seed: int) -> Any:

@@ -169,6 +169,9 @@ def explain(
     changes: Annotated[
         Path | None, typer.Option(help=f"Write a table with a row for each change ({', '.join(TABLES)}).")
     ] = None,
+    shared: Annotated[
+        Path | None, typer.Option(help=f"Write the fewest changes that help all of these people ({', '.join(TABLES)}).")
+    ] = None,
     letters: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a letter to each person into this new folder.")
     ] = None,
@@ -207,17 +210,20 @@ def explain(
     With a budget: `countervail explain people.csv --schema people.toml --rows asked.csv --model m.skops
     --method private-synthetic --epsilon 1 --ledger people.ledger --dataset "customers 2026"`
 
+    One change for many: `countervail explain people.csv --schema people.toml --rows asked.csv --shared changes.csv`
+
     Very many people: `countervail explain people.csv --schema people.toml --rows "asked/*.parquet" --id application_id
     --model m.skops --engine duckdb -o answers/`
     """
-    check_engine(engine, memory=memory, threads=threads, master=master, changes=changes, letters=letters)
+    check_engine(engine, memory=memory, threads=threads, master=master, changes=changes, letters=letters, shared=shared)
     outputs = output or []
     for path in outputs if engine is None else ():
         check_ending(path, ENDINGS, data, schema, rows, model, previous, ledger)
     if engine is not None:
         check_asked(rows, id_column, outputs)
     check_not_read(previous, data, schema, rows, model, ledger)
-    check_ending(changes, TABLES, data, schema, rows, model, previous, ledger)
+    for written in (changes, shared):
+        check_ending(written, TABLES, data, schema, rows, model, previous, ledger)
     check_letters(letters, letter_template, sender)
     catalogue(language)
     counted = open_ledger(ledger, dataset, edition)
@@ -317,6 +323,13 @@ def explain(
     writers = {path: _writer(answers, path, language) for path in outputs}
     if changes is not None:
         writers[changes] = frame_writer(answers.to_table(language), changes)
+    together = None
+    if shared is not None:
+        from countervail.explain.together import share_changes
+
+        asked_of = {n: v for n, v in wishes.items() if n not in ("costs", "n_counterfactuals")}
+        together = share_changes(answers, decide, target=aim, table=table, **asked_of)
+        writers[shared] = frame_writer(together.to_frame(), shared)
     if previous is not None:
         writers[previous] = text_writer(explainer.roster_.to_json())
     posted = {} if letters is None else letter_writers(answers, letters, letter_template, sender, language)
@@ -332,6 +345,10 @@ def explain(
     if changes is not None:
         note_formulas(answers.to_table(language), changes)
         remark(f"Their changes written to {changes}.")
+    if together is not None and shared is not None:
+        note_formulas(together.to_frame(), shared)
+        helped = f"{together.helped} of {together.asked} people"
+        remark(f"{len(together)} changes that help {helped} written to {shared}: what one of them needs, all may read.")
     if letters is not None:
         remark(f"{len(posted)} letters written to {letters}; each is for one person alone.")
     if as_json:

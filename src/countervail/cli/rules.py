@@ -38,6 +38,9 @@ def rules(
     schema: SchemaFile,
     k: Annotated[int, typer.Option(help="People who support every rule, at least.", min=2)] = 5,
     max_union: Annotated[int | None, typer.Option(help="The most classes a rule may leave open.", min=1)] = None,
+    max_values: Annotated[
+        int, typer.Option(help="The most values of a column of labels that one condition may name.", min=1)
+    ] = 1,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,7 +56,7 @@ def rules(
     table = read_table(data, schema)
     note_equal_rows(table)
     with progress("Inducing rules", quiet=as_json) as tick:
-        found = LERS(k=k, max_union=max_union).fit(table).rules_
+        found = LERS(k=k, max_union=max_union, max_values=max_values).fit(table).rules_
         tick(1, 1)
     promise = KCommonality(k, of="rule")
     note("The bounds of rules are values that somebody has: read them before you publish.")

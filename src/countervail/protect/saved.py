@@ -25,7 +25,7 @@ from countervail.core.stats import plain_value
 from countervail.protect._fitted import WithoutRows, snapshot, verify_unchanged
 
 FORMAT = 1
-_GONE = ("ledger", "previous", "explainer")  # objects that belong to whoever fitted it
+_GONE = ("ledger", "previous", "explainer", "rules")  # objects that belong to whoever fitted it
 
 
 class Savable(WithoutRows):

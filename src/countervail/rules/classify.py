@@ -19,6 +19,7 @@ from countervail.core.table import Table
 from countervail.rules.induce import SEMANTICS, Inducer, Semantics, cap_unions
 from countervail.rules.inputs import build_value_table, encode_rows, take_features, take_labels, take_target
 from countervail.rules.ruleset import RuleSet
+from countervail.rules.value_sets import add_value_sets
 from countervail.rules.values import Floats
 from countervail.rules.votes import list_conditions, vote
 
@@ -31,6 +32,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
     semantics: Semantics
     ties: Ties
     schema: Schema | None
+    max_values: int
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn rules from a DataFrame or array and its classes, or from a Table or Release and its target.
@@ -51,7 +53,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, frame, skip_check_array=True)  # notes the columns' number, and names where they have any
         if not hasattr(self, "feature_names_in_"):
             frame = frame.set_axis([f"x{i}" for i in range(self.n_features_in_)], axis=1)
-        table = build_value_table(frame, y, schema, owner)
+        table = add_value_sets(build_value_table(frame, y, schema, owner), self.max_values, owner)
         one_type = len({type(c) for c in table.classes}) == 1
         self.classes_: NDArray[Any] = np.array(table.classes, dtype=None if one_type else object)
         self.rules_ = self._induce(Inducer(table, self.semantics, target))
@@ -137,6 +139,9 @@ class MLEM2(RuleClassifier):
         Which of equally voted classes wins.
     schema : Schema, optional
         Types and levels of the columns, where the dtypes do not tell them.
+    max_values : int
+        How many values of a nominal column one condition may name ("the city is Ghent or Liège"). 1 is the published
+        way for ordinary tables; more lets rules say less about more people.
 
     Notes
     -----
@@ -155,10 +160,18 @@ class MLEM2(RuleClassifier):
     If sex is male and occupation is salesman then evaluation is high.
     """
 
-    def __init__(self, *, semantics: Semantics = "strict", ties: Ties = "first", schema: Schema | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        semantics: Semantics = "strict",
+        ties: Ties = "first",
+        schema: Schema | None = None,
+        max_values: int = 1,
+    ) -> None:
         self.semantics = semantics
         self.ties = ties
         self.schema = schema
+        self.max_values = max_values
 
     def _induce(self, inducer: Inducer) -> RuleSet:
         return inducer.precise()
@@ -176,7 +189,7 @@ class LERS(RuleClassifier):
     max_union : int, optional
         The largest union of classes. By default all but one; above 10 classes a cap is set and a warning says which;
         above 16 it must be given.
-    semantics, ties, schema
+    semantics, ties, schema, max_values
         As for `MLEM2`.
 
     Notes
@@ -206,12 +219,14 @@ class LERS(RuleClassifier):
         semantics: Semantics = "strict",
         ties: Ties = "first",
         schema: Schema | None = None,
+        max_values: int = 1,
     ) -> None:
         self.k = k
         self.max_union = max_union
         self.semantics = semantics
         self.ties = ties
         self.schema = schema
+        self.max_values = max_values
 
     def _induce(self, inducer: Inducer) -> RuleSet:
         table = inducer.table

@@ -12,12 +12,14 @@ from countervail.core.errors import PrivacyWarning, bad_parameter
 from countervail.core.guarantee.evidence import Evidence, epsilon_bound, numbered
 from countervail.core.rng import generator
 from countervail.core.table import Table
+from countervail.protect.dp.grid import Grid
+from countervail.protect.published.clusters import folded_back, noisy_centres, spread_out
 from countervail.protect.published.columns import Columns
 from countervail.study import tiny
 from countervail.study.mechanisms import mechanisms
 
 _NEIGHBOURS = 3
-_LDP = "published-ldp"
+_LDP, _RECOURSE = "published-ldp", "published-recourse"
 
 
 def audit_mechanism(
@@ -26,7 +28,9 @@ def audit_mechanism(
     """The strongest lower bound on a mechanism's epsilon over a few pairs of tables that differ in one person.
 
     The shipped class answers the same person again and again. Mechanisms whose noise is drawn once, at `fit`, are too
-    slow for that and give None, but for the published LDP, whose noisy record is looked at directly.
+    slow for that and give None, but for two published ones: of LDP the noisy record is looked at directly, of
+    PrivRecourse the noisy centres, before any model is asked (its claim is about a record there or not: twice that
+    where one is exchanged, as here).
 
     Parameters
     ----------
@@ -50,7 +54,7 @@ def audit_mechanism(
         raise bad_parameter("audit_mechanism", "name", f"one of {list(claiming)}", name)
     if draws < 1:
         raise bad_parameter("audit_mechanism", "draws", "a whole number of at least 1", draws)
-    if not claiming[name].draws_each and name != _LDP:
+    if not claiming[name].draws_each and name not in (_LDP, _RECOURSE):
         return None
     found = pair_evidence(name, epsilon, draws=draws, training=training, alpha=alpha)
     return max(found.values(), key=lambda e: e.epsilon)
@@ -73,6 +77,8 @@ def _outcomes(name: str, epsilon: float, table: Table, n: int) -> Ints:
     """n answers to the same person as numbers."""
     if name == _LDP:
         return _noisy_record(epsilon, table, n)
+    if name == _RECOURSE:
+        return _noisy_centres(epsilon, table, n)
     made = mechanisms()[name].make(epsilon, _NEIGHBOURS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)  # that nothing is promised is what is shown here
@@ -89,6 +95,16 @@ def _noisy_record(epsilon: float, table: Table, n: int) -> Ints:
     share = np.full(n, epsilon / rows.shape[1])
     noisy = [columns.noisy(j, np.full(n, last[j]), share, rng) for j in range(rows.shape[1])]
     return _numbers(np.column_stack(noisy).astype(np.int64))
+
+
+def _noisy_centres(epsilon: float, table: Table, n: int) -> Ints:
+    """The centres of n clusterings in one round from two public corners: all that paths are made of."""
+    grid, rng = Grid.of(table, "audit_mechanism"), generator(None)
+    points = spread_out(grid, grid.codes(table.features))
+    start = spread_out(grid, np.array([np.zeros(len(grid.axes), np.int64), grid.sizes - 1]))
+    drawn = [folded_back(grid, noisy_centres(points, start, len(grid.axes), epsilon, 1, rng)) for _ in range(n)]
+    first, second = (_numbers(np.array([d[i] for d in drawn])) for i in (0, 1))
+    return 1000 * first + second
 
 
 def _numbers(rows: Ints) -> Ints:

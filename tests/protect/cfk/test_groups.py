@@ -255,7 +255,7 @@ def test_nothing_is_said_about_the_owner():
         ({"t": 2, "sensitive": "ill"}, "'t' parameter of CFK"),
         ({"l": 9, "sensitive": "ill"}, "'l' parameter of CFK must be at most the number of values"),
         ({"l": 2, "sensitive": "height"}, "'sensitive' parameter of CFK"),
-        ({"l": 2, "sensitive": "ill", "search": "exact"}, "None unless search='groups'"),
+        ({"l": 2, "sensitive": "ill", "search": "grasp"}, "None unless search='groups' or 'exact'"),
         ({"explainer": cv.NICE(justified=True)}, "'explainer' parameter of CFK"),
     ],
 )

@@ -15,23 +15,26 @@ from sklearn.naive_bayes import BernoulliNB
 from sklearn.utils.validation import has_fit_parameter
 
 from countervail.attack.differential.encodings import Spec, encode_axis
+from countervail.attack.differential.prior import Prior
 from countervail.attack.shared.released import plain_axis
 from countervail.core.arrays import Floats, number_rows
 from countervail.core.canonical import canonical_value, code_values
 from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
-from countervail.core.region import Axis
+from countervail.core.region import Axis, Regions
 from countervail.core.release import Release
+from countervail.core.schema import Schema
 from countervail.core.table import Table
 
 OWNER = "DifferentialInferenceTest"
+COUNT = "count"  # in a table of counts: how many people a line stands for
 _CELLS = 100_000
 _DIMENSIONS = 64  # of a key, as numpy counts them
 _ROUNDING = 1e-9
 
 
-def release_of(anonymiser: Any, table: Table, seed: int | None) -> Release:
-    """Run a protector afresh, or call a function."""
+def release_of(anonymiser: Any, table: Table, seed: int | None) -> Release | pd.DataFrame:
+    """Run a protector afresh, or call a function, which may give counts instead of rows."""
     if hasattr(anonymiser, "fit") and hasattr(anonymiser, "protect"):
         protector = unrecorded(anonymiser)
         if seed is not None and "random_state" in protector.get_params():
@@ -39,8 +42,8 @@ def release_of(anonymiser: Any, table: Table, seed: int | None) -> Release:
         made = protector.fit(table).protect(table)
     else:
         made = anonymiser(table)
-    if not isinstance(made, Release):
-        must = "a table protector, or a function from a Table to a Release"
+    if not isinstance(made, Release) and not (isinstance(made, pd.DataFrame) and COUNT in made.columns):
+        must = f"a table protector, or a function from a Table to a Release or to a DataFrame with a column '{COUNT}'"
         raise bad_parameter(OWNER, "anonymiser", must, f"something that gives {type(made).__name__}")
     return made
 
@@ -61,7 +64,8 @@ def most_likely(p: NDArray[np.float64]) -> NDArray[np.intp]:
 class ReadRelease:
     """A release as a learner reads it: cells of the quasi-identifiers, and the sensitive value of each row.
 
-    A row with a set of sensitive values is read once for each of them, with a share of its `weight` each.
+    A row with a set of sensitive values is read once for each of them, with a share of its `weight` each. A table of
+    counts has a weight for each line, and need not have all quasi-identifiers.
     """
 
     axes: tuple[tuple[Axis, NDArray[np.int64] | None], ...]
@@ -87,10 +91,32 @@ class ReadRelease:
                 axes.append((plain_axis(release.others[name], name, release.schema), at))
         return cls(tuple(axes), secret, weight)
 
+    @classmethod
+    def of_counts(
+        cls, counts: pd.DataFrame, names: Sequence[str], sensitive: str, values: tuple[Any, ...], schema: Schema
+    ) -> ReadRelease:
+        """Read a table of counts by some of the quasi-identifiers; lines of nobody (by noise: or less) say nothing."""
+        there = [n for n in names if n in counts.columns]
+        if sensitive not in counts.columns or not there:
+            absent = f"'{sensitive}'" if there else "any of the quasi-identifiers"
+            raise SchemaError(f"The table of counts lacks {absent}. Test another sensitive column, or count by more.")
+        times = pd.to_numeric(counts[COUNT], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        if np.isnan(times).any() or not (times > 0).any():
+            raise SchemaError(f"The column '{COUNT}' of a table of counts must hold numbers, some of them above 0.")
+        kept = counts[times > 0]
+        records: Any = kept[there].astype(object).to_dict("records")
+        axes = Regions.from_cells(records, Schema(tuple(schema[n] for n in there))).axes
+        return cls(tuple((a, None) for a in axes), secret_codes(kept[sensitive], values), times[times > 0])
+
+    def _told(self, specs: Sequence[Spec]) -> list[Spec]:
+        """How each column that is there becomes numbers."""
+        by_name = {s.column.name: s for s in specs}
+        return [by_name[axis.name] for axis, _ in self.axes]
+
     def features(self, person: pd.DataFrame, specs: Sequence[Spec]) -> tuple[Floats, Floats]:
         """Row x feature, and the person's own features."""
         blocks, own = [], []
-        for (axis, groups), spec in zip(self.axes, specs):
+        for (axis, groups), spec in zip(self.axes, self._told(specs)):
             cells, mine = encode_axis(axis, person[axis.name], spec)
             blocks.append(cells if groups is None else cells[groups])
             own.append(mine)
@@ -99,7 +125,7 @@ class ReadRelease:
     def counted(self, person: pd.DataFrame, specs: Sequence[Spec]) -> tuple[Floats, NDArray[np.int64], Floats, Floats]:
         """Rows that are equal in features and sensitive value once, with their number; and the person's features."""
         blocks, keys, own = [], [self.secret], []
-        for (axis, groups), spec in zip(self.axes, specs):
+        for (axis, groups), spec in zip(self.axes, self._told(specs)):
             cells, mine = encode_axis(axis, person[axis.name], spec)
             distinct, which = _distinct(cells)
             blocks.append(distinct)
@@ -128,6 +154,15 @@ def _distinct(cells: Floats) -> tuple[Floats, NDArray[np.int64]]:
     return rows, which.ravel()
 
 
+def read_published(
+    made: Release | pd.DataFrame, names: Sequence[str], sensitive: str, values: tuple[Any, ...], schema: Schema
+) -> ReadRelease:
+    """A release, or a table of counts, as a learner reads it."""
+    if isinstance(made, pd.DataFrame):
+        return ReadRelease.of_counts(made, names, sensitive, values, schema)
+    return ReadRelease.of(made, names, sensitive, values)
+
+
 def secret_codes(column: pd.Series, values: tuple[Any, ...]) -> NDArray[np.int64]:
     """Each row's place among the sensitive values."""
     codes, kinds = code_values(column)
@@ -154,7 +189,7 @@ def trained(
 ) -> Any:
     """A fresh copy of the learner, fitted."""
     if weight is not None and not has_fit_parameter(learner, "sample_weight"):
-        must = "a classifier whose fit takes sample_weight: this release shows sets of sensitive values"
+        must = "a classifier whose fit takes sample_weight: this release has counts, or sets of sensitive values"
         raise bad_parameter(OWNER, "learner", must, type(learner).__name__)
     model = clone(learner)
     if seed is not None and "random_state" in model.get_params():
@@ -186,6 +221,7 @@ class Job:
     random: bool  # whether anonymiser or learner draw lots
     whole: ReadRelease | None  # the release of the whole table, where it is always the same
     model: Any  # and what is learnt from it, where that does not depend on the person
+    prior: Prior | None = None
 
     def test(self, row: int, seeds: NDArray[np.int64]) -> Floats:
         """Distance, changed prediction and control distance (figure x repetition) of one person."""
@@ -194,28 +230,35 @@ class Job:
         out = np.full((3, len(seeds)), np.nan)
         for r, line in enumerate(seeds):
             first, second, third = (int(s) if self.random else None for s in line)
-            with_person = self._infer(person, self.whole or self._published(self.table, first), first, self.model)
-            without = self._infer(person, self._published(rest, second), second, None)
+            whole = self.whole or self._published(self.table, first)
+            with_person = self._infer(row, person, whole, first, self.model)
+            without = self._infer(row, person, self._published(rest, second), second, None)
             out[0, r] = self.distance(with_person[None, :], without[None, :])[0]
             out[1, r] = float(most_likely(with_person) != most_likely(without))
             if self.random:
-                again = self._infer(person, self.whole or self._published(self.table, third), third, None)
+                again = self._infer(row, person, self.whole or self._published(self.table, third), third, None)
                 out[2, r] = self.distance(with_person[None, :], again[None, :])[0]
         return out
 
     def compare(self, row: int, whole: ReadRelease, without: ReadRelease) -> Floats:
         """The same of two given releases."""
         person = self.table.frame.iloc[[row]]
-        a, b = (self._infer(person, p, None, None) for p in (whole, without))
+        a, b = (self._infer(row, person, p, None, None) for p in (whole, without))
         return np.array(
             [[self.distance(a[None, :], b[None, :])[0]], [float(most_likely(a) != most_likely(b))], [np.nan]]
         )
 
     def _published(self, table: Table, seed: int | None) -> ReadRelease:
         names = [s.column.name for s in self.specs]
-        return ReadRelease.of(release_of(self.anonymiser, table, seed), names, self.sensitive, self.values)
+        made = release_of(self.anonymiser, table, seed)
+        return read_published(made, names, self.sensitive, self.values, table.schema)
 
-    def _infer(self, person: pd.DataFrame, release: ReadRelease, seed: int | None, model: Any) -> Floats:
+    def _infer(self, row: int, person: pd.DataFrame, release: ReadRelease, seed: int | None, model: Any) -> Floats:
+        """What a learner says of the person, with what was known before."""
+        said = self._learnt(person, release, seed, model)
+        return said if self.prior is None else self.prior.after(said[None, :], np.array([row]))[0]
+
+    def _learnt(self, person: pd.DataFrame, release: ReadRelease, seed: int | None, model: Any) -> Floats:
         if model is None and type(self.learner) is BernoulliNB:  # it only counts: equal rows may go in once
             features, secret, weight, own = release.counted(person, self.specs)
             return predicted(trained(self.learner, features, secret, seed, weight), own, len(self.values))
@@ -230,10 +273,10 @@ def run_batch(job: Job, rows: NDArray[np.int64], seeds: NDArray[np.int64]) -> Fl
     return np.stack([job.test(int(i), s) for i, s in zip(rows, seeds)])
 
 
-def always_the_same(anonymiser: Any, table: Table) -> Release | None:
+def always_the_same(anonymiser: Any, table: Table) -> Release | pd.DataFrame | None:
     """The release of the table, if two runs give the same rows in whatever order; None if they differ."""
     a, b = (release_of(anonymiser, table, seed) for seed in (1, 2))
-    frames = [r.to_text_frame().astype(str) for r in (a, b)]
+    frames = [(r if isinstance(r, pd.DataFrame) else r.to_text_frame()).astype(str) for r in (a, b)]
     if list(frames[0].columns) != list(frames[1].columns) or len(a) != len(b):
         return None
     hashes = [np.sort(pd.util.hash_pandas_object(f, index=False).to_numpy()) for f in frames]

@@ -22,12 +22,14 @@ from countervail.attack.differential.general import (
     ReadRelease,
     always_the_same,
     most_likely,
+    read_published,
     run_batch,
     secret_codes,
     trained,
 )
 from countervail.attack.differential.kinds import kinds_of_people
 from countervail.attack.differential.naive_bayes import IdentityCounts, both_predictions, closed_form, identity
+from countervail.attack.differential.prior import Prior
 from countervail.attack.differential.result import DifferentialResult as DifferentialResult
 from countervail.attack.differential.secret_groups import group_numbers
 from countervail.core.arrays import Ints
@@ -48,8 +50,10 @@ class DifferentialInferenceTest(BaseEstimator):
 
     Parameters
     ----------
-    anonymiser : table protector or function from Table to Release
-        What is tested. It is run once per tested person, unless it offers `leave_one_out`.
+    anonymiser : table protector, or function from Table to Release or to a DataFrame of counts
+        What is tested. It is run once per tested person, unless it offers `leave_one_out`. Aggregated data are a frame
+        with the sensitive column, some or all quasi-identifiers, and `count`, the people of each combination (or a
+        noisy number of them).
     learner : scikit-learn classifier with `predict_proba`, optional
         Default: `BernoulliNB()`.
     second : scikit-learn classifier, "tree" or None
@@ -68,6 +72,10 @@ class DifferentialInferenceTest(BaseEstimator):
     groups : int, optional
         For a sensitive column of numbers: they are put into so many groups of about equally many people, in order,
         before anything else; use `ground="ordered"` with it. By default every number is a class of its own.
+    prior : mapping or DataFrame, optional
+        What the adversary knows beforehand: a weight for each sensitive value, for everybody alike or (a frame with a
+        column per value) for each row of the table. Both predictions are multiplied by it. By default all values weigh
+        the same, as in the paper.
     n_records : int, optional
         How many people are tested, drawn at random; default: everybody.
     repeats : int, optional
@@ -113,6 +121,7 @@ class DifferentialInferenceTest(BaseEstimator):
         ground: Any = "equal",
         scale: Literal["half", "quarter"] = "half",
         groups: int | None = None,
+        prior: Any = None,
         n_records: int | None = None,
         repeats: int | None = None,
         path: Literal["auto", "fast", "general"] = "auto",
@@ -129,6 +138,7 @@ class DifferentialInferenceTest(BaseEstimator):
         self.ground = ground
         self.scale = scale
         self.groups = groups
+        self.prior = prior
         self.n_records = n_records
         self.repeats = repeats
         self.path = path
@@ -218,6 +228,8 @@ class DifferentialInferenceTest(BaseEstimator):
         place = [setting.values.index(v) for v in source.values]
         p, q = (np.zeros((len(rows), len(setting.values))) for _ in range(2))
         p[:, place], q[:, place] = both_predictions(source, rows, float(setting.learner.alpha))
+        if setting.prior is not None:
+            p, q = setting.prior.after(p, rows), setting.prior.after(q, rows)
         changed = (most_likely(p) != most_likely(q)).astype(float)
         return np.stack([setting.measure(p, q), changed, np.full(len(rows), np.nan)], axis=1)[:, :, None]
 
@@ -254,6 +266,7 @@ class DifferentialInferenceTest(BaseEstimator):
 
     def _settings(self, setting: _Setting, repeats: int) -> dict[str, Any]:
         own = {k: v for k, v in self.get_params(deep=False).items() if k not in ("n_jobs", "anonymiser", "learner")}
+        own["prior"] = None if setting.prior is None else setting.prior.digest
         parts = {"anonymiser": self.anonymiser, "learner": setting.learner}
         described = {
             name: {type(p).__name__: p.get_params()} if hasattr(p, "get_params") else _name(p)
@@ -269,7 +282,12 @@ class DifferentialInferenceTest(BaseEstimator):
         share = clopper_pearson(int(np.rint(changed.sum())), len(rows))
         if len(rows) == len(setting.table):
             share = Estimate(float(changed.mean()), float(changed.mean()), float(changed.mean()), len(rows))
-        caveats = ["Tests one learner only: a small distance is no guarantee."]
+        before = (
+            []
+            if setting.prior is None
+            else ["The adversary is taken to know a prior, which is part of both predictions."]
+        )
+        caveats = [*before, "Tests one learner only: a small distance is no guarantee."]
         if len(rows) < len(setting.table):
             caveats.append("Some of the people were drawn: the largest distance of all may be larger.")
         return DifferentialResult(
@@ -322,6 +340,7 @@ class _Setting:
         known = sorted((v for v in kinds if not pd.isna(v)), key=lambda v: (type(v).__name__, v))
         self.values: tuple[Any, ...] = (*known, None) if table.frame[sensitive].isna().any() else tuple(known)
         self.specs = tuple(make_specs(table, self.encoding, test.quantiles))
+        self.prior = Prior.of(test.prior, self.values, len(original), OWNER)
         self.measure = Distance(test.distance, test.ground, test.scale, self.values, table.schema[sensitive], OWNER)
 
     @classmethod
@@ -352,14 +371,16 @@ class _Setting:
     def job(self, test: DifferentialInferenceTest, anonymiser: Any, *, random: bool, whole: Any) -> Job:
         """What testing one person takes."""
         names = [s.column.name for s in self.specs]
-        published = None if whole is None else ReadRelease.of(whole, names, self.sensitive, self.values)
+        published = None
+        if whole is not None:
+            published = read_published(whole, names, self.sensitive, self.values, self.table.schema)
         model = None
         if published is not None and not random and "tf" not in {s.how for s in self.specs}:
             features, _ = published.features(self.table.frame.iloc[[0]], self.specs)
             model = trained(self.learner, features, published.secret, None, published.weight)
         return Job(
             self.table, anonymiser, self.learner, self.sensitive, self.values, self.specs, self.measure, random,
-            published, model,
+            published, model, self.prior,
         )  # fmt: skip
 
 
@@ -372,7 +393,7 @@ def _check(test: DifferentialInferenceTest, table: Table) -> None:
     if len(table) < 3:
         raise bad_parameter(OWNER, "table", "at least three rows long", f"{len(table)} rows")
     if not callable(test.anonymiser) and not (hasattr(test.anonymiser, "fit") and hasattr(test.anonymiser, "protect")):
-        must = "a table protector, or a function from a Table to a Release"
+        must = "a table protector, or a function from a Table to a Release or to a DataFrame of counts"
         raise bad_parameter(OWNER, "anonymiser", must, type(test.anonymiser).__name__)
     for name, least in (("n_records", 1), ("repeats", 1), ("quantiles", 2), ("beside", 0)):
         value = getattr(test, name)

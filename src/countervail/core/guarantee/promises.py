@@ -57,6 +57,9 @@ class PublishedTable(Protocol):
 Again = Callable[["Table"], PublishedRegions]
 
 
+_PAIRS = 1 << 24  # regions x rows looked at at once
+
+
 def class_sizes(release: PublishedTable) -> Ints:
     """How many rows each class has."""
     classes, lines = release.classes(), _lines(release)
@@ -235,6 +238,19 @@ class LDiversity(Guarantee):
         if self.kind == "recursive":
             return ~(reached < (np.inf if self.c is None else self.c))
         return reached < self.l * (1 - SLACK)
+
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
+        """Count the published rows; of answers, the different values of the people in each region."""
+        if isinstance(release, PublishedTable) or self.kind != "distinct" or self.sensitive not in table.frame.columns:
+            return self.recount(release)
+        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
+            return f"the regions name {len(missing)} column(s) that the table does not have"
+        secret, regions, step = table.frame[self.sensitive], release.regions, max(1, _PAIRS // max(len(table), 1))
+        parts = (regions[a : a + step].covers(table.frame) for a in range(0, len(regions), step))
+        kinds = [secret[inside].nunique(dropna=False) for part in parts for inside in part]
+        if short := sum(n < self.l * (1 - SLACK) for n in kinds):
+            return f"{short} of {len(kinds)} regions break {self.claim}; the least holds {min(kinds)} value(s)"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,8 +212,10 @@ class CFK(Savable, RegionProtector):
         With "exact", what is acceptable where no pure region exists: 1 moves on to the next nearest neighbour; less
         takes the purest region found whose NCP is at most 1.25 times, or 3 points above, the least possible.
     l, t : number, optional
-        With "groups": every group holds at least `l` different values of the sensitive column, or its values are
-        distributed within `t` of all people's (equal ground distance). Met by merging groups.
+        Every group holds at least `l` different values of the sensitive column, or its values are distributed within
+        `t` of all people's (equal ground distance). With "groups", met by merging groups; with "exact", of the people
+        in each region, met by regions of more people, which need not be the smallest: `t` with `reward="none"` only,
+        because part of a region fits further people. Not with "grasp".
     sensitive : str, optional
         The column of `l` and `t`, which need it: the promise names it, and is known before any table is.
     previous : Roster, optional
@@ -334,6 +336,7 @@ class CFK(Savable, RegionProtector):
             cls(k=3, l=2, sensitive="ill"),
             cls(k=3, search=GroupSearch(grouping="mondrian")),
             cls(k=3, search="exact"),
+            cls(k=3, search="exact", l=2, sensitive="ill"),
             cls(k=3, search="grasp"),
             cls(k=3, search=GraspSearch(alpha=5, iterations=1)),
         ]
@@ -446,9 +449,16 @@ class CFK(Savable, RegionProtector):
                     raise bad_parameter("CFK", name, must, given)
         if self.ledger is not None:
             check_ledger(self.ledger, "CFK")
-        for name in ("l", "t", "previous", "ledger"):
+        for name in ("previous", "ledger"):
             if getattr(self, name) is not None and not self._in_groups:
                 raise bad_parameter("CFK", name, "None unless search='groups'", getattr(self, name))
+        exact = isinstance(self.search, ExactSearch) or self.search == "exact"
+        for name in ("l", "t"):
+            if getattr(self, name) is not None and not self._in_groups and not exact:
+                raise bad_parameter("CFK", name, "None unless search='groups' or 'exact'", getattr(self, name))
+        if self.t is not None and exact and self.reward != "none":
+            must = "None unless reward='none' with search='exact': what is shown of a region fits further people"
+            raise bad_parameter("CFK", "t", must, self.t, "Or search='groups'.")
         if (self.l is not None or self.t is not None) and self.sensitive is None:
             raise bad_parameter("CFK", "sensitive", "the column that l and t speak of", None)
         if self.l is not None and self.l < 1:

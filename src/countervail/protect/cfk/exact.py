@@ -7,15 +7,18 @@ is optimal; when nothing is left no pure region exists. One model call per round
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from countervail.core.arrays import Bools, Codes, Ints, Matrix, distinct_rows
 from countervail.core.rng import generator
+from countervail.core.table import Table
+from countervail.protect.cfk.base import SearchSettings
 from countervail.protect.cfk.branch_and_bound import smallest_regions
 from countervail.protect.cfk.region_search import Favourable, RegionSearch, Solved
+from countervail.protect.cfk.secret_shares import SecretShares
 from countervail.protect.cfk.space import Boxes, Space
 
 _ROUNDS = 200
@@ -45,6 +48,12 @@ class ExactSearch(RegionSearch):
         self.node_budget = node_budget
         self.cell_budget = cell_budget
 
+    def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
+        """As all searches around rows; and what l and t ask of regions."""
+        super().fit(settings, table, model)
+        self.secret_ = SecretShares.of(settings, table)
+        return self
+
     @property
     def tried(self) -> int:
         """How many neighbours are tried before there is no answer."""
@@ -53,7 +62,28 @@ class ExactSearch(RegionSearch):
     def solve(self, centres: Codes, rows: Matrix, salt: int = 0) -> Solved:
         """The smallest pure region around each centre; nothing is drawn, so `salt` changes nothing."""
         limits = Limits(self.settings_.k, self.node_budget, self.cell_budget, self.settings_.min_pureness)
-        return solve(self.space_, centres, rows, self.accepts, limits)
+        solved = solve(self.space_, centres, rows, self.accepts, limits)
+        return solved if self.secret_ is None else self._widened(solved, centres, rows, limits, self.secret_)
+
+    def _widened(self, solved: Solved, centres: Codes, rows: Matrix, limits: Limits, secret: SecretShares) -> Solved:
+        """Regions of more and more people, until l and t hold; each depends on its own centre alone.
+
+        Where no pure region of so many people exists there is none of more, and the centre has no region.
+        """
+        space, cost = self.space_, solved.cost
+        open_ = np.flatnonzero(solved.found)
+        open_ = open_[secret.failing(space, solved.boxes.take(open_))]
+        cost[open_] = np.inf
+        while len(open_) and limits.k < int(space.counts.sum()):
+            limits = replace(limits, k=min(limits.k + max(limits.k // 2, 1), int(space.counts.sum())))
+            wider = solve(space, centres[open_], rows[open_], self.accepts, limits)
+            at = np.flatnonzero(wider.found)
+            kept = at[~secret.failing(space, wider.boxes.take(at))]
+            solved.boxes.put(open_[kept], wider.boxes, kept)
+            for name in ("cost", "pureness", "sampled"):
+                getattr(solved, name)[open_[kept]] = getattr(wider, name)[kept]
+            open_ = open_[np.setdiff1d(at, kept)]
+        return solved
 
 
 def ncp_band(least: float) -> float:

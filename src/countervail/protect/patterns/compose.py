@@ -12,7 +12,7 @@ import pandas as pd
 from countervail.core.arrays import Bools, Floats, Ints, number_rows
 from countervail.core.region import Axis, Range, Regions, Values
 from countervail.rules import RuleSet, ValueTable
-from countervail.rules.induce import mark_inside
+from countervail.rules.given import mark_supporting
 from countervail.rules.kernels import kernel
 
 Objects = Literal["max", "min"]
@@ -27,9 +27,9 @@ class PatternParts:
 
 
 def choose(table: ValueTable, rules: RuleSet, k: int, objects: Objects) -> list[PatternParts | None]:
-    """What every row's patterns are made of; None where no rule covers the row."""
+    """What every row's patterns are made of; None where the row supports no rule."""
     order = _order_by_content(table)
-    supporters = [order[mark_inside(rules, r, table)[order]] for r in range(len(rules))]
+    supporters = [order[mark_supporting(rules, r, table)[order]] for r in range(len(rules))]
     # The rules of each row, one after the other: as long as the supports together, never rules x rows.
     told = np.concatenate(supporters)
     named = np.repeat(np.arange(len(rules)), [len(s) for s in supporters])[np.argsort(told, kind="stable")]

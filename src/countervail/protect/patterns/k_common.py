@@ -23,6 +23,8 @@ from countervail.protect.base import TableProtector
 from countervail.protect.mondrian.columns import content_order
 from countervail.protect.patterns.compose import Objects, PatternParts, choose, compose, describe_rest
 from countervail.protect.saved import Savable, release_from_json, release_to_json
+from countervail.rules import RuleSet, ValueTable
+from countervail.rules.given import count_exceptions, fit_rules
 from countervail.rules.induce import Inducer, cap_unions
 from countervail.rules.inputs import build_value_table
 
@@ -49,6 +51,10 @@ class KCommonPatterns(Savable, TableProtector):
     undescribed : {"delete", "widen"}
         What becomes of rows that no rule with enough support covers: the paper deletes them; "widen" (ours) gives each
         a pattern of the k rows most (or least) like it that leaves the class open.
+    rules : RuleSet, optional
+        Rules to make patterns of, as :func:`countervail.rules.read_rules` reads them or `LERS` learns them, in the
+        place of those that would be learnt here. At least k rows must support each: they meet its condition and
+        have a class of its conclusion. Patterns show the given bounds and values.
     random_state : int, optional
         Seed of the shuffle.
 
@@ -87,6 +93,7 @@ class KCommonPatterns(Savable, TableProtector):
         *,
         max_union: int | None = None,
         undescribed: Undescribed = "delete",
+        rules: RuleSet | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.k = k
@@ -94,6 +101,7 @@ class KCommonPatterns(Savable, TableProtector):
         self.spread = spread
         self.max_union = max_union
         self.undescribed = undescribed
+        self.rules = rules
         self.random_state = random_state
 
     def guarantee(self) -> KCommonality:
@@ -146,8 +154,13 @@ class KCommonPatterns(Savable, TableProtector):
         rows = without_traces(rows.reset_index(drop=True), table.schema)
         values = build_value_table(rows[table.schema.features], rows[target], table.schema, "KCommonPatterns")
         k = rows_for(self.k, table, "KCommonPatterns")
-        cap = cap_unions(values, self.max_union, "KCommonPatterns")
-        self.rules_ = Inducer(values, target=target).supported(k, cap)
+        cap, excepted = None, False
+        if self.rules is None:
+            cap = cap_unions(values, self.max_union, "KCommonPatterns")
+            self.rules_ = Inducer(values, target=target).supported(k, cap)
+        else:
+            self.rules_ = self._given(self.rules, values, table.schema, k)
+            excepted = count_exceptions(self.rules_, values) > 0
         choices: list[PatternParts | None] = [None] * len(values)
         if len(self.rules_):
             choices = choose(values, self.rules_, k, self.objects)
@@ -165,7 +178,19 @@ class KCommonPatterns(Savable, TableProtector):
         kept = [c for c in choices if c is not None]
         self.patterns_ = compose(values, rules, kept, self.spread, target).pruned()
         self.rules_ = self.rules_.publishable()
-        self.remarks_ = _remarks(len(values.classes), self.deleted_, widened, cap)
+        two = len(values.classes) == 2 and not widened and self.rules is None
+        self.remarks_ = _remarks(two, self.deleted_, widened, cap, excepted)
+
+    def _given(self, rules: RuleSet, values: ValueTable, schema: Schema, k: int) -> RuleSet:
+        """The given rules on this table, if k rows support each."""
+        fitted = fit_rules(rules, values, schema, "KCommonPatterns")
+        if few := int((fitted.support < k).sum()):
+            must = f"a RuleSet of rules that {k} rows support each"
+            hint = (
+                f"Leave those out, or learn others: LERS(k={self.k}), or countervail rules --k {self.k} -o rules.json."
+            )
+            raise bad_parameter("KCommonPatterns", "rules", must, f"{few} of {len(fitted)} rules with fewer", hint)
+        return fitted
 
     def _published(self) -> Release:
         schema, n = self.schema_, len(self.patterns_)
@@ -195,11 +220,16 @@ class KCommonPatterns(Savable, TableProtector):
             raise bad_parameter(owner, "objects", "'max' or 'min'", self.objects)
         if self.undescribed not in ("delete", "widen"):
             raise bad_parameter(owner, "undescribed", "'delete' or 'widen'", self.undescribed)
+        if self.rules is not None and (not isinstance(self.rules, RuleSet) or not len(self.rules)):
+            must, hint = "None or a RuleSet of at least one rule", "countervail.rules.read_rules reads files and data."
+            raise bad_parameter(owner, "rules", must, type(self.rules).__name__, hint)
+        if self.rules is not None and self.max_union is not None:
+            raise bad_parameter(owner, "max_union", "None where rules are given", self.max_union)
         if table.schema.target is None or not table.schema.features:
             raise SchemaError(f"{owner} learns rules for a target, but the table lacks a target or features.")
 
 
-def _remarks(classes: int, deleted: int, widened: int, cap: int | None) -> tuple[str, ...]:
+def _remarks(two: bool, deleted: int, widened: int, cap: int | None, excepted: bool) -> tuple[str, ...]:
     # Whether there is a rare class is not told: beside the number of deleted rows it would be told of them.
     out = ["A class with fewer than k rows, if there is one, appears only together with others, or not at all."]
     if deleted:
@@ -208,10 +238,12 @@ def _remarks(classes: int, deleted: int, widened: int, cap: int | None) -> tuple
         out.append(
             f"{widened} row(s) that no rule with enough support describes stand in patterns that leave the class open."
         )
-    if classes == 2 and not widened:
+    if two:
         out.append(
             "With two classes only rules that settle the class take part: what a union of classes would keep is lost."
         )
     if cap is not None:
         out.append(f"Only unions of up to {cap} classes were tried.")
+    if excepted:
+        out.append("Some of the given rules have exceptions: not everybody who meets a pattern has one of its classes.")
     return tuple(out)

@@ -10,3 +10,4 @@ from countervail.protect.published.ldp import LDP as LDP
 from countervail.protect.published.post import FeatureExponential as FeatureExponential
 from countervail.protect.published.post import LaplaceNoise as LaplaceNoise
 from countervail.protect.published.post import NoisyMax as NoisyMax
+from countervail.protect.published.priv_recourse import PrivRecourse as PrivRecourse
