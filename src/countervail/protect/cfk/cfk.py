@@ -198,8 +198,7 @@ class CFK(Savable, RegionProtector):
         equally few, "sparsity" takes the one that is near to the asker and to the sealed table together;
         "proximity" and "plausibility" spend one feature more if that comes nearer to the asker, or to the table;
         "typical" up to three more for the latter. "plausibility" then takes small steps (groups only) as long as each
-        brings it clearly nearer.
-        "none" gives the whole neighbour, as the papers do.
+        brings it clearly nearer. "none" gives the whole neighbour, as the papers do.
     weights : mapping, optional
         Weight of each quasi-identifier in NCP; they sum to one.
     explainer : Explainer, optional

@@ -13,7 +13,7 @@ from countervail.core.distance import HEOM, Neighbours
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.table import Table
 from countervail.explain.answering import Answers, Queries, remarks
-from countervail.explain.case_pairs import Likeness
+from countervail.explain.cases.pairs import Likeness
 from countervail.explain.native import NativeExplainer
 
 _MASKED = 1 << 25  # cells of a query x row mask worked on at once
