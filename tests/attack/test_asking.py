@@ -23,7 +23,7 @@ def laplace(epsilon=5.0):
 
 
 def test_published_noise_goes_away():
-    found = Averaging(200, n_targets=25).run(laplace(2.0), TABLE, CONTROL)
+    found = Averaging(200, n_targets=60).run(laplace(2.0), TABLE, CONTROL)
     assert found.excess.low > 0.3
     assert found.detail["after 1 answers"].value + 0.2 < found.detail["after 200 answers"].value
 

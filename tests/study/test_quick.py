@@ -63,5 +63,6 @@ def test_a_larger_budget_brings_noisy_answers_nearer(rows):
 
 
 def test_plain_answers_lie_nearest_to_records(rows):
-    plain = mean(rows, "d_min", "nice")
-    assert all(f["d_min"].mean.value >= plain for (name, *_), f in rows.items() if name != "published-noisy-max")
+    # Centres of clusters lie in the middle of records, which is why recourse along them is no case of this.
+    plain, others = mean(rows, "d_min", "nice"), {"published-noisy-max", "published-recourse"}
+    assert all(f["d_min"].mean.value >= plain for (name, *_), f in rows.items() if name not in others)

@@ -59,6 +59,7 @@ class Scored:
 class _Attack(BaseEstimator, ABC):
     name: ClassVar[str]
     criterion: ClassVar[Criterion]  # what success means, in the words of WP29's opinion 05/2014 and beyond
+    tables_only: ClassVar[bool] = False  # whether answers to people give it nothing to look at
     n_targets: int | None
     random_state: int
 

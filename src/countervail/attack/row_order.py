@@ -57,6 +57,7 @@ class RowOrder(SetAttack):
 
     name: ClassVar[str] = "row-order"
     criterion: ClassVar[Criterion] = "linkability"
+    tables_only: ClassVar[bool] = True
 
     def planted(self, table: Table, control: Table) -> Released:
         """Everybody's record as a table, in the order of the people."""

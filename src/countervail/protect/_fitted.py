@@ -98,7 +98,9 @@ def _as_given(value: Any) -> Any:
         return (type(value).__name__, *(_as_given(v) for v in value))
     if isinstance(value, (set, frozenset)):
         return (type(value).__name__, *sorted(map(repr, value)))
-    if value is None or isinstance(value, (bool, int, float, str, np.generic)):
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"int {value:x}"  # of any length
+    if value is None or isinstance(value, (bool, float, str, np.generic)):
         return repr(value)
     return GivenObject(value)
 

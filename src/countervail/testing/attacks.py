@@ -11,8 +11,11 @@ import pandas as pd
 from sklearn.base import clone
 
 from countervail.attack.base import OracleAttack, ReleaseAttack
-from countervail.attack.shared.planted import open_explanations
+from countervail.attack.shared.planted import open_explanations, open_release
+from countervail.core.errors import SchemaError
 from countervail.core.explanation import Explanations
+from countervail.core.release import Release
+from countervail.core.table import Table
 from countervail.explain.nice import NICE
 from countervail.protect.cfk.cfk import CFK
 from countervail.testing.explainers import cloned
@@ -67,6 +70,10 @@ def check_finds_the_leak_planted_for_it(a: Any) -> None:
 def check_is_silent_on_an_empty_release(a: Any) -> None:
     """Nothing released, nothing found."""
     table = small_table()
+    if a.tables_only:
+        hidden = replace(open_release(table), others=pd.DataFrame(index=pd.RangeIndex(len(table))))
+        assert _silent(a, hidden, table), "the attack finds something in a table whose columns are all left out"
+        return
     everything = open_explanations(table)
     nothing = Explanations(
         everything.factuals,
@@ -85,9 +92,22 @@ def check_is_silent_on_an_empty_release(a: Any) -> None:
 
 def check_is_silent_on_strangers(a: Any) -> None:
     """A release about other people altogether tells nothing about members: these fare as the controls do."""
-    result = a.run(open_explanations(small_table(seed=7)), small_table(), small_table(seed=1))
-    quiet = not result.excess.low > 0.1
+    quiet = _silent(a, _opened(a, small_table(seed=7)), small_table())
     assert quiet, "the attack claims to find members in a release that none of them is in"
+
+
+def _opened(a: Any, table: Table) -> Explanations | Release:
+    """Everybody's record as it is, in the form that the attack looks at."""
+    return open_release(table) if a.tables_only else open_explanations(table)
+
+
+def _silent(a: Any, release: Explanations | Release, table: Table) -> bool:
+    """Whether an attack finds no members; one that says that there is nothing to look at finds none."""
+    try:
+        result = a.run(release, table, small_table(seed=1))
+    except SchemaError:
+        return bool(a.tables_only)
+    return not result.excess.low > 0.1
 
 
 def check_sizes_count_people(a: ReleaseAttack) -> None:
@@ -118,7 +138,7 @@ def check_sees_no_table(a: Any) -> None:
         return getattr(type(a), step)(self, release, *more)
 
     watched = type("Watched", (type(a),), {step: spy})
-    watched(**a.get_params()).run(open_explanations(small_table()), small_table(), small_table(seed=1))
+    watched(**a.get_params()).run(_opened(a, small_table()), small_table(), small_table(seed=1))
     assert seen, "the attack never looked at what was released"
     assert all(release.audit is None for release in seen), "the attack was given the training table with the release"
 

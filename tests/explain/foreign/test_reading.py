@@ -107,6 +107,7 @@ def test_every_attack_on_releases_takes_them():
     people, others = TABLE.take(range(60)), TABLE.take(range(60, 120))
     e = read(ASKED, RECORDS, table=people)
     kinds = [kind for kind in registry.attacks().values() if issubclass(kind, (ReleaseAttack, SetAttack))]
+    kinds = [kind for kind in kinds if not kind.tables_only]
     assert len(kinds) > 1
     for kind in kinds:
         assert kind().set_params(n_targets=10).run(e, people, control=others).members.n >= 1

@@ -247,7 +247,9 @@ def test_linkage_neither_matches_nor_guesses_what_is_the_askers_own():
     e = cv.NICE(target="favourable", justified=False).fit(table, small_model).explain(small_table(30, seed=2))
     guessed = cv.attack.Linkage().run(e, table, small_table(30, seed=3))
     assert guessed.members.value > 0
-    everything_own = cv.Explanations(**{**e.__dict__, "own": np.ones(e.counterfactuals.shape, dtype=bool)})
+    hers = e.factuals.where(pd.Series(e.found), None)
+    own = {"counterfactuals": hers, "own": np.ones(hers.shape, dtype=bool)}  # a value is called her own only if it is
+    everything_own = cv.Explanations(**{**e.__dict__, **own})
     silent = cv.attack.Linkage().run(everything_own, table, small_table(30, seed=3))
     assert (silent.members.value, silent.set_sizes.min()) == (0, 60)
     assert cv.attack.Homogeneity().run(everything_own, table, small_table(30, seed=3)).members.value == 0
