@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
@@ -21,6 +23,7 @@ _BATCH = 2048  # rows of a batch that Python works on
 _FILE = 1_000_000  # rows of a file that one task writes
 _PLACE = "__place"  # where a line stands: a hash of itself and a key
 _RUN = 4096  # times that a line is repeated at once
+_ENDING = 50  # looks at a folder that a task may still be writing to
 
 
 def open_spark(
@@ -285,9 +288,17 @@ def write_frame(frame: Any, folder: Path, rows_per_file: int) -> None:
     held = [f for f in files if pq.read_metadata(f).num_rows] or files[:1]
     for i, file in enumerate(held):
         os.rename(file, folder / f"part-{i:05d}.parquet")
-    for rest in inside.iterdir():
-        rest.unlink()
-    inside.rmdir()
+    _clear(inside)
+
+
+def _clear(inside: Path) -> None:
+    """Remove what is left; a task that was run twice may still be ending, and put a folder of its own there anew."""
+    for _ in range(_ENDING):
+        shutil.rmtree(inside, ignore_errors=True)
+        if not inside.exists():
+            return
+        time.sleep(0.1)
+    shutil.rmtree(inside)
 
 
 def _repeated(lines: Any, names: Sequence[str]) -> Any:
