@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
@@ -15,6 +16,7 @@ from pyspark import cloudpickle
 import countervail as cv
 from countervail.engine.scan import Scan
 from countervail.engine.spark import relation as spark
+from countervail.engine.spark.kept_lines import worth_keeping
 
 PARTS = [1, 2, 4]
 ROLES = {"identifiers": ["id"], "quasi_identifiers": ["age", "wide", "city"], "sensitive": ["illness"]}
@@ -48,8 +50,10 @@ def released(rows, engine, folder, settings, **where):
     return lines, fitted.tree_.to_json(), written.classes, written.smallest
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "read again"])
 @pytest.mark.parametrize("fits", [True, False], ids=["memory", "levels"])
-def test_every_engine_gives_the_same_release(fits, sessions, seeds, tmp_path, monkeypatch):
+def test_every_engine_gives_the_same_release(fits, kept, sessions, seeds, tmp_path, monkeypatch):
+    monkeypatch.setattr(spark, "worth_keeping", lambda sample: kept)
     if not fits:
         monkeypatch.setattr(Scan, "budget", lambda self, columns: 45)
     for seed in seeds(3, 20):
@@ -67,6 +71,14 @@ def test_every_engine_gives_the_same_release(fits, sessions, seeds, tmp_path, mo
         rows = place / f"rows-{PARTS[seed % 3]}"
         found.append(released(rows, "spark", place / "spark", settings, session=sessions[kind]))
         assert all(f == found[0] for f in found[1:])
+
+
+def test_lines_are_kept_where_rows_are_often_equal():
+    numbers = np.arange(20_000)
+    assert not worth_keeping(pa.table({"x": numbers, "y": numbers % 7}))
+    assert not worth_keeping(pa.table({"x": numbers // 1.001}))
+    assert worth_keeping(pa.table({"x": numbers % 19_000}))
+    assert not worth_keeping(pa.table({"x": numbers[:500] % 7}))
 
 
 class KillsOnce:

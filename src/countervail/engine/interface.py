@@ -58,6 +58,12 @@ class Relation(Protocol):
         None where there are more than `limit` of them.
         """
 
+    def expect(self, columns: Sequence[str]) -> None:
+        """Say that distinct rows of these columns will be asked for more than once, in whole and in part.
+
+        An engine for which reading is what costs most may keep them, until it has written.
+        """
+
     def recoded(self, dictionaries: Mapping[str, Any], *, limit: int | None = None) -> Any:
         """The distinct combinations of codes of some columns and how often each occurs (`COUNT`), as whole numbers.
 

@@ -61,6 +61,9 @@ class MemoryRelation(Relation):
         held = {n: self._values(n, self._column(n)[0][first]) for n in columns}
         return pa.table({**held, COUNT: np.bincount(which, minlength=len(first)).astype(np.int64)})
 
+    def expect(self, columns: Sequence[str]) -> None:
+        """Rows are here anyway."""
+
     def recoded(self, dictionaries: Mapping[str, Any], *, limit: int | None = None) -> Any:
         """The distinct combinations of codes of some columns, and how often each occurs."""
         import pyarrow as pa

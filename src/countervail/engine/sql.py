@@ -85,6 +85,9 @@ class SqlRelation(Relation):
         found = self.dialect.table(f"{self.counted(columns)}{end}")
         return None if limit is not None and found.num_rows > limit else self.as_settled(found)
 
+    def expect(self, columns: Sequence[str]) -> None:
+        """Nothing is kept."""
+
     def recoded(self, dictionaries: Mapping[str, Any], *, limit: int | None = None) -> Any:
         """The distinct combinations of codes of some columns, and how often each occurs."""
         import pyarrow as pa

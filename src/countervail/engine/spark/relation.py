@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
@@ -16,6 +16,7 @@ from countervail.core.errors import SchemaError, bad_parameter
 from countervail.engine.files.sources import Sources, common_kinds, find_files, is_url, read_footer, settled_kinds
 from countervail.engine.interface import COUNT, LABEL, ROWS_PER_FILE, Labelling, Work
 from countervail.engine.pool import small
+from countervail.engine.spark.kept_lines import KeptLines, sampled, worth_keeping
 from countervail.engine.spark.session import Pinned, quiet, started, usable_session
 from countervail.engine.sql import Dialect, SqlRelation
 
@@ -160,6 +161,12 @@ class SparkDialect(Dialect):
         """The Arrow schema of what Spark reads."""
         return self.table(f"SELECT * FROM {source} LIMIT 0").schema
 
+    def plain(self, source: str) -> frozenset[str]:
+        """Columns that are stored in their settled form: texts compared by bytes, whole numbers of 64 bits, days."""
+        with self.pinned():
+            fields = self.session.table(source).schema.fields
+        return frozenset(f.name for f in fields if f.dataType.simpleString() in ("string", "bigint", "date"))
+
     def pinned(self) -> Any:
         """Settings that answers depend on, and errors in our words, while something runs."""
         return Pinned(self.session)
@@ -178,6 +185,29 @@ class SparkRelation(SqlRelation):
 
     dialect: SparkDialect
 
+    def __init__(self, dialect: SparkDialect, source: str, kinds: Mapping[str, Any]) -> None:
+        super().__init__(dialect, source, kinds)
+        self._plain = dialect.plain(source)
+        self._lines: KeptLines | None = None
+
+    def value(self, column: str) -> str:
+        """A column's settled value; what is stored as it is settled is read as it is."""
+        quoted = self.dialect.quote(column)
+        return quoted if column in self._plain else self.dialect.settled(quoted, self._kinds[column])
+
+    def expect(self, columns: Sequence[str]) -> None:
+        """Keep distinct rows until they are written, if a look at some says that there are far fewer of them."""
+        named = ", ".join(f"{self.value(n)} AS {self.dialect.quote(n)}" for n in columns)
+        if worth_keeping(self.dialect.table(sampled(f"SELECT {named} FROM {self.source}"))):
+            self._lines = KeptLines(self.dialect, super().counted(columns), columns)
+
+    def counted(self, columns: Iterable[str]) -> str:
+        """The query for distinct combinations and their counts."""
+        columns = list(columns)
+        kept = self._lines
+        held = kept is not None and len(columns) > 1 and kept.columns.issuperset(columns)
+        return kept.counted(columns) if kept is not None and held else super().counted(columns)
+
     def write(self, labelling: Labelling, folder: Path, *, key: bytes, rows_per_file: int = ROWS_PER_FILE) -> None:
         """Write the published rows: which file a row stands in, and where, follows from itself and the key."""
         import pyarrow as pa
@@ -190,10 +220,9 @@ class SparkRelation(SqlRelation):
         labels, more = dialect.lend(_numbered(labelling.labels)), None
         try:
             met = " AND ".join(f"r.{q(n)} IS NOT DISTINCT FROM l.{q(n)}" for n in labelling.keys)
-            read = ", ".join(f"{self.value(n)} AS {q(n)}" for n in dict.fromkeys((*labelling.keys, *labelling.others)))
             shown = ", ".join([f"l.{LABEL}", *(f"r.{q(n)}" for n in labelling.others)])
-            rows = f"SELECT {read} FROM {self.source}"
-            joined = f"SELECT {shown}, 1 AS {COUNT} FROM ({rows}) AS r JOIN {lookup} AS l ON {met}"
+            rows = self._lines_of(list(dict.fromkeys((*labelling.keys, *labelling.others))))
+            joined = f"SELECT {shown}, r.{COUNT} FROM ({rows}) AS r JOIN {lookup} AS l ON {met}"
             names = [LABEL, *(q(n) for n in labelling.others)]
             if labelling.lines is not None:
                 more = dialect.lend(labelling.lines)
@@ -213,6 +242,17 @@ class SparkRelation(SqlRelation):
                 dialect.take_back(more)
             if not there:
                 dialect.take_back(lookup)
+            if self._lines is not None:
+                self._lines.drop()
+                self._lines = None
+
+    def _lines_of(self, columns: Sequence[str]) -> str:
+        """The query for rows and how often each is there: kept lines, or row by row."""
+        told = [self.dialect.quote(n) for n in columns]
+        if self._lines is not None and self._lines.columns.issuperset(columns):
+            return f"SELECT {', '.join(told)}, {COUNT} FROM {self._lines.name}"
+        read = ", ".join(f"{self.value(n)} AS {q}" for n, q in zip(columns, told))
+        return f"SELECT {read}, 1 AS {COUNT} FROM {self.source}"
 
     def worked_on(
         self, columns: Sequence[str], work: Work, fields: Any, folder: Path, *, jobs: int | None = None

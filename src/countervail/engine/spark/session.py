@@ -72,7 +72,12 @@ def started(master: str | None, *, threads: int | None, memory: int) -> Any:
 
 
 def _settings(master: str, memory: int) -> dict[str, str]:
-    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    # On one machine the 200 parts of a cluster cost more than what is done with them.
+    here = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "16",
+    }
     return {
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",

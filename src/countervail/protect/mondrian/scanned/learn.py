@@ -78,6 +78,7 @@ def learn_scan(protector: Mondrian, scan: Scan, required: Requirements) -> Scann
     asked = [required.sensitive] if required.looks_at_secrets and required.sensitive else []
     columns = [*keys, *(n for n in asked if n not in keys)]
     limit = scan.budget(len(columns))
+    scan.relation.expect([c.name for c in scan.schema if c.role != "identifier"])
     found = scan.distinct(columns, limit=None if scan.relation.here else limit)
     most, names = scan.rows_per_person()
     if found is None:
