@@ -68,16 +68,35 @@ def test_the_page_of_the_demo_shows_no_value_of_few_people_but_in_its_sentences(
     assert not few & set(re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d)", "", re.sub(r'="[^"]*"', "", page))))
 
 
-def test_what_the_demo_is_warned_of_is_on_the_terminal_in_json_and_on_the_page(demo, run, monkeypatch, tmp_path):
+@pytest.fixture
+def quick(demo, monkeypatch):
+    """The command gives what it gave when it was run whole."""
     audits = iter([cv.Audit.read(demo[2] / "dossier.json")] * 2)
 
-    def quick(answered, **_):
+    def again(answered, **_):
         for_both = (None, None, None, None)
         answered(*for_both)
         return demo[3]
 
-    monkeypatch.setattr(report.demo_page, "run_demo", quick)
+    monkeypatch.setattr(report.demo_page, "run_demo", again)
     monkeypatch.setattr("countervail.auditing.audit", lambda *_, **__: next(audits))
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_demo_tells_its_story_first_and_its_notes_behind(run, monkeypatch, tmp_path):
+    from countervail.cli.shared import common
+
+    told = []
+    monkeypatch.setattr(common.out, "print", lambda text, **_: told.append(("out", str(text))))
+    monkeypatch.setattr(common.err, "print", lambda text, **_: told.append(("err", str(text))))
+    assert run("demo", "-o", tmp_path / "again")[0] == 0
+    notes = [i for i, (where, text) in enumerate(told) if where == "err" and text.startswith("Note: ")]
+    story = [i for i, (where, _) in enumerate(told) if where == "out"]
+    assert notes and story and max(story) < min(notes)
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_the_demo_is_warned_of_is_on_the_terminal_in_json_and_on_the_page(run, tmp_path):
     code, out, err = run("demo", "-o", tmp_path / "again", "--json")
     said, page = json.loads(out), html.unescape((tmp_path / "again" / "report.html").read_text(encoding="utf-8"))
     told = [line.removeprefix("Note: ") for line in err.splitlines() if line.startswith("Note: ")]

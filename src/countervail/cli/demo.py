@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countervail.cli.shared.common import AsJson, note, page_text, progress, remark, say, say_json
+from countervail.cli.shared.common import AsJson, page_text, progress, remark, say, say_json, take_notes
 
 if TYPE_CHECKING:
+    from countervail.auditing import Audit
     from countervail.core.explanation import Explanations
     from countervail.core.table import Table
+    from countervail.report.demo_page import DemoSummary
 
 
 def demo(
@@ -22,7 +24,7 @@ def demo(
 
     Example: `countervail demo -o my-demo`
     """
-    from countervail.auditing import Audit, audit
+    from countervail.auditing import audit
     from countervail.core.files.frames import write_text
     from countervail.report.demo_page import demo_page, run_demo
 
@@ -37,8 +39,7 @@ def demo(
         summary = run_demo(progress=tick, answered=judge)
     open_, ours = audited
     path, dossier = folder / "report.html", folder / "dossier.html"
-    for text in (*ours.caveats, *ours.steps):
-        note(text)
+    notes = take_notes([*ours.caveats, *ours.steps])
     write_text(page_text(demo_page(summary)), path)
     ours.to_html(dossier)
     ours.to_json(folder / "dossier.json")
@@ -46,7 +47,15 @@ def demo(
         verdicts = {"verdict": ours.verdict, "sentence": ours.sentence, "verdict_of_plain_explanations": open_.verdict}
         told = {"report": str(path), "dossier": str(dossier), **verdicts}
         say_json({**summary.to_dict(), **told})
-        return
+    else:
+        _tell(summary, open_, ours)
+        say(f"\nReport: {path.resolve()}\nDossier to sign: {dossier.resolve()}")
+    for text in notes:  # the story comes first
+        remark(text)
+
+
+def _tell(summary: DemoSummary, open_: Audit, ours: Audit) -> None:
+    """The story on the terminal."""
     for number, text in enumerate(summary.story, 1):
         say(f"{number}. {text}")
     say(f"\nOne explanation before:\n  {summary.before}\nand after:\n  {summary.after}")
@@ -56,4 +65,3 @@ def demo(
     say(f"\nPromise: {summary.private.promise}")
     say(f"\nMay the plain explanations leave? {open_.verdict}: {open_.sentence}")
     say(f"May the k-anonymous ones leave? {ours.verdict}: {ours.sentence}")
-    say(f"\nReport: {path.resolve()}\nDossier to sign: {dossier.resolve()}")

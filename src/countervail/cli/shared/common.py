@@ -75,10 +75,16 @@ def remark(text: str) -> None:
 
 def note(text: str) -> None:
     """Something to know beside the result: on the terminal now, and in the JSON and on the page of this run."""
-    text = text if text.startswith("Note: ") else f"Note: {text}"
-    if text not in _NOTES.get():
-        _NOTES.set((*_NOTES.get(), text))
-        remark(text)
+    for fresh in take_notes([text]):
+        remark(fresh)
+
+
+def take_notes(texts: Iterable[str]) -> list[str]:
+    """What goes into the JSON and on the page; those that are new are left to be said when it is their turn."""
+    told = [text if text.startswith("Note: ") else f"Note: {text}" for text in texts]
+    fresh = [text for text in dict.fromkeys(told) if text not in _NOTES.get()]
+    _NOTES.set((*_NOTES.get(), *fresh))
+    return fresh
 
 
 def noted() -> tuple[str, ...]:

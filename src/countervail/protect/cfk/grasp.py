@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Floats, Ints, Matrix
 from countervail.core.rng import generator
+from countervail.core.table import Table
+from countervail.protect.cfk.base import SearchSettings
+from countervail.protect.cfk.climbing import Ask, TooManyError, climb_all
 from countervail.protect.cfk.region_search import RegionSearch, Solved
 from countervail.protect.cfk.regions import (
     count_inside,
@@ -50,25 +54,40 @@ class GraspSearch(RegionSearch):
         """How many neighbours are tried before there is no answer."""
         return 1
 
+    def fit(self, settings: SearchSettings, table: Table, model: Any) -> Self:
+        """As all searches around rows; and how many of the desired class have each combination."""
+        super().fit(settings, table, model)
+        self.eligible_ = count_eligible(self, self.decision_.train)
+        return self
+
     def solve(self, centres: Codes, rows: Matrix, salt: int = 0) -> Solved:
         """A region around each centre; a `salt` other than 0 draws other lots, which answers never do."""
-        eligible = count_eligible(self, self.decision_.train)
         boxes, cost, pureness = self.space_.no_boxes(len(centres)), np.empty(len(centres)), np.empty(len(centres))
         for i, (centre, row) in enumerate(zip(centres, rows)):
-            best = self._best(Construction.around(self, centre, row, eligible, salt))
+            best = self._best(Construction.around(self, centre, row, self.eligible_, salt))
             boxes.put(i, best.box, 0)
             cost[i], pureness[i] = best.ncp, best.pureness
         sampled = self.space_.sizes_of(boxes) > self.cell_budget
         return Solved(boxes, cost, np.full(len(centres), np.nan), pureness, sampled)
 
     def _best(self, start: Construction) -> Judged:
-        best: Judged | None = None
-        for _ in range(self.iterations):
-            found = self._climb(start, self._judge(start, start.draw(self.settings_.k, self.alpha)))
-            if found.beats(best):
-                best = found
-        assert best is not None
-        return best
+        before = start.rng.bit_generator.state
+        try:
+            return _first_best(self._at_once(start))
+        except TooManyError:  # where regions are sampled, lots are drawn for each in turn
+            start.rng.bit_generator.state = before
+            return _first_best(self._one_by_one(start))
+
+    def _at_once(self, start: Construction) -> list[Judged]:
+        """All regions that are drawn, each improved, where the model can be asked about all of their combinations."""
+        k, budget = self.settings_.k, self.cell_budget
+        drawn = [start.draw(k, self.alpha) for _ in range(self.iterations)]
+        return [Judged(*one) for one in climb_all(start.space, start.centre, drawn, k, budget, start.asking(self))]
+
+    def _one_by_one(self, start: Construction) -> list[Judged]:
+        """The same, where each region is judged by itself."""
+        k, turns = self.settings_.k, range(self.iterations)
+        return [self._climb(start, self._judge(start, start.draw(k, self.alpha))) for _ in turns]
 
     def _judge(self, start: Construction, box: Boxes) -> Judged:
         few = start.space.sizes_of(box)[0] <= self.cell_budget
@@ -138,10 +157,17 @@ class Construction:
         )
         return Boxes(low[None], high[None], member[None])
 
+    def asking(self, search: RegionSearch) -> Ask:
+        """What tells which combinations keep the decision."""
+
+        def ask(cells: Codes) -> Bools:
+            return search.accepts(self.space.place(cells, np.repeat(self.row[None], len(cells), axis=0)))
+
+        return ask
+
     def pureness(self, search: RegionSearch, cells: Codes) -> float:
         """The share of combinations that keep the decision."""
-        rows = self.space.place(cells, np.repeat(self.row[None], len(cells), axis=0))
-        return float(search.accepts(rows).mean())
+        return float(self.asking(search)(cells).mean())
 
     def ncp(self, box: Boxes) -> float:
         """The loss of a region."""
@@ -152,6 +178,14 @@ class Construction:
         """How many rows lie in a region."""
         s = self.space
         return int(count_inside(s.tuples, s.counts, s.interval, box.low[0], box.high[0], box.member[0]))
+
+
+def _first_best(found: list[Judged]) -> Judged:
+    """The first region that no other beats."""
+    best = found[0]
+    for other in found[1:]:
+        best = other if other.beats(best) else best
+    return best
 
 
 def count_eligible(search: RegionSearch, classes: Ints) -> Ints:
