@@ -9,6 +9,7 @@ import pandas as pd
 
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
+from countervail.attack.shared.persons import one_row_each
 from countervail.attack.shared.planted import StripedOracle
 from countervail.core.arrays import Floats, Matrix
 from countervail.core.cells import cell_text, is_missing
@@ -91,6 +92,7 @@ class Extraction(OracleAttack):
         """Fidelity with counterfactuals, and without."""
         if self.version not in ("pairs", "dual", "one-sided"):
             raise bad_parameter("Extraction", "version", "'pairs', 'dual' or 'one-sided'", self.version)
+        control = one_row_each(control, self.random_state)
         if len(control) < 4:
             raise bad_parameter("Extraction", "control", "at least four people", f"{len(control)} people")
         order = generator(self.random_state).permutation(len(control))
