@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -15,15 +16,16 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 
 _PAIRS = 5 * 10**9  # of a region and a row, above which people are counted as the fewest whom so many rows can be
+_OWNERS: WeakKeyDictionary[Table, Ints | None] = WeakKeyDictionary()  # asked for by every attack of a battery
 
 
 def owners(table: Table) -> Ints | None:
     """Whose each row is, by the identifiers; None where everybody has one."""
-    names = person_columns(table)
-    if not names or not len(table):
-        return None
-    person = people_of(table.frame, names)
-    return None if int(person.max()) + 1 == len(table) else person
+    if table not in _OWNERS:
+        names = person_columns(table)
+        person = people_of(table.frame, names) if names else np.arange(len(table), dtype=np.int64)
+        _OWNERS[table] = None if int(person.max(initial=-1)) + 1 == len(table) else person
+    return _OWNERS[table]
 
 
 def many(table: Table) -> int:
