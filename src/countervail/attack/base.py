@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from countervail.attack.result import AttackResult, rate, right_cells, right_rows
+from countervail.attack.shared.persons import hit_once, one_row_each, owners, register_of, thinned, without_members
 from countervail.attack.shared.planted import VerbatimOracle, open_explanations
 from countervail.attack.shared.released import Released, as_seen
 from countervail.core.arrays import Bools, Ints, distinct_frame_rows
@@ -69,15 +70,20 @@ class _Attack(BaseEstimator, ABC):
         return [cls()]
 
     def _drawn(self, table: Table) -> pd.DataFrame:
-        """The targets: all people of a table, or some drawn at random."""
-        if self.n_targets is None or self.n_targets >= len(table):
-            return table.frame
+        """The targets: all people of a table, or some drawn at random; one row each."""
+        table = one_row_each(table, self.random_state)
+        picked = self._picked(len(table))
+        return table.frame if len(picked) == len(table) else table.frame.iloc[picked]
+
+    def _picked(self, people: int) -> Ints:
+        """Which of so many people are attacked."""
+        if self.n_targets is None or self.n_targets >= people:
+            return np.arange(people)
         if self.n_targets < 1:
             raise bad_parameter(
                 type(self).__name__, "n_targets", "None or a whole number of at least 1", self.n_targets
             )
-        picked = generator(self.random_state).permutation(len(table))[: self.n_targets]
-        return table.frame.iloc[np.sort(picked)]
+        return np.sort(generator(self.random_state).permutation(people)[: self.n_targets])
 
     @property
     def label(self) -> str:
@@ -101,10 +107,10 @@ class ReleaseAttack(_Attack):
     def run(self, release: Released, table: Table, control: Table) -> AttackResult:
         """Attack the people of `table`, and as a control those of `control`, who were never in it."""
         check_people(type(self).__name__, table=table, control=control)
-        plans = self.plans(table)
+        control, plans = without_members(control, table), self.plans(table)
         outside = seen_from_outside(type(self).__name__, release)
         register = self.register(table, control)
-        inside, strangers = self._drawn(table), self._drawn(control)
+        (inside, person), (strangers, stranger) = self._drawn_whole(table), self._drawn_whole(control)
         domains = {n: _values(table.frame[n]) for n in sorted({n for p in plans for n in (*p.known, *p.secret)})}
 
         def carried_out(people: pd.DataFrame) -> list[Scored]:
@@ -113,12 +119,20 @@ class ReleaseAttack(_Attack):
         members = carried_out(inside)
         return AttackResult(
             self.label,
-            self._rate([s.right for s in members]),
-            self._rate([s.right for s in carried_out(strangers)]),
-            self._rate([self._blind(plan, control, inside) for plan in plans]),
+            self._rate([s.right for s in members], person),
+            self._rate([s.right for s in carried_out(strangers)], stranger),
+            self._rate([self._blind(plan, control, inside) for plan in plans], person),
             self.sizes(outside, register),
             self.details(outside, members),
         )
+
+    def _drawn_whole(self, table: Table) -> tuple[pd.DataFrame, Ints | None]:
+        """The targets with all rows that they have, and whose each row is (None: everybody has one)."""
+        person = owners(table)
+        if person is None:
+            return self._drawn(table), None
+        kept = np.isin(person, self._picked(int(person.max()) + 1))
+        return table.frame[kept], pd.factorize(person[kept])[0].astype(np.int64)
 
     def plans(self, table: Table) -> list[Plan]:
         """Which columns are known and looked for; by default once, the quasi-identifiers and the rest."""
@@ -151,8 +165,8 @@ class ReleaseAttack(_Attack):
     def _right(self, guesses: pd.DataFrame, truth: pd.DataFrame) -> Bools:
         return right_rows(guesses, truth)[:, None] if self.joint else right_cells(guesses, truth)
 
-    def _rate(self, right: list[Bools]) -> Estimate:
-        return rate(np.concatenate(right, axis=1))
+    def _rate(self, right: list[Bools], person: Ints | None) -> Estimate:
+        return rate(hit_once(np.concatenate(right, axis=1), person))
 
     def planted(self, table: Table, control: Table) -> Released:
         """A release that this attack must find something in: everybody's record as if it were an explanation."""
@@ -164,7 +178,7 @@ class ReleaseAttack(_Attack):
 
     def register(self, table: Table, control: Table) -> pd.DataFrame:
         """The people the adversary holds a register of."""
-        return table.select("quasi")
+        return register_of(table)
 
     @abstractmethod
     def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
@@ -185,6 +199,7 @@ class SetAttack(_Attack):
     def run(self, release: Released, table: Table, control: Table) -> AttackResult:
         """Look for the people of `table`, and as a control for those of `control`, who were never in it."""
         check_people(type(self).__name__, table=table, control=control)
+        control = without_members(control, table)
         return self.figures(seen_from_outside(type(self).__name__, release), table, control)
 
     def planted(self, table: Table, control: Table) -> Released:
@@ -222,7 +237,7 @@ class OracleAttack(_Attack):
         if not callable(getattr(oracle, "explain", None)):
             must = "a fitted explainer or protector, which answers `explain(rows)`"
             raise bad_parameter(type(self).__name__, "oracle", must, type(oracle).__name__)
-        return self.figures(oracle, table, control)
+        return self.figures(oracle, table, without_members(control, table))
 
     def planted(self, table: Table, control: Table) -> Any:
         """An oracle that this attack must find something in: it answers with other people's records as they are."""
@@ -232,9 +247,12 @@ class OracleAttack(_Attack):
     def figures(self, oracle: Any, table: Table, control: Table) -> AttackResult:
         """The attack carried out; of the table only what the attack is scored on may be looked at."""
 
-    def _left(self, sizes: Ints, detail: Mapping[str, Estimate] | None = None) -> AttackResult:
-        """The result of an attack that leaves so many people for each thing that was answered."""
-        alone, nobody = clopper_pearson(int((sizes == 1).sum()), len(sizes)), clopper_pearson(0, 0)
+    def _left(
+        self, sizes: Ints, cases: Ints, table: Table, detail: Mapping[str, Estimate] | None = None
+    ) -> AttackResult:
+        """The result of an attack that leaves so many people for each thing that was answered, and for each case."""
+        cases, nobody = thinned(cases, table), clopper_pearson(0, 0)
+        alone = clopper_pearson(int((cases == 1).sum()), len(cases))
         return AttackResult(self.label, alone, nobody, nobody, sizes, detail or {})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import pandas as pd
 
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
+from countervail.attack.shared.persons import register_of, thinned
 from countervail.core.arrays import Bools, Ints
 from countervail.core.cells import cell_text
 from countervail.core.errors import SchemaError, bad_parameter
@@ -49,14 +50,15 @@ class Intersection(OracleAttack):
     def between(self, first: Explains, second: Explains, table: Table, control: Table) -> AttackResult:
         """Two fits of the same people: intersect their answers about one pseudonym."""
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
-        register = table.select("quasi")
+        register = register_of(table)
         seen: dict[str, tuple[list[Bools], list[Bools]]] = {}
         for place, oracle in enumerate((first, second)):
             for _, pseudonym, people in _answers(_told(oracle, queries), register):
                 seen.setdefault(pseudonym, ([], []))[place].append(people)
         pairs = [(a, b) for one, other in seen.values() for a in one for b in other if (a & b).any()]
-        sizes = np.array([int((a & b).sum()) for a, b in pairs], dtype=np.int64)
-        alone, nobody = clopper_pearson(int((sizes == 1).sum()), len(sizes)), clopper_pearson(0, 0)
+        sizes = np.array([_people(a & b, register) for a, b in pairs], dtype=np.int64)
+        cases = thinned(sizes[_once([a & b for a, b in pairs])], table)
+        alone, nobody = clopper_pearson(int((cases == 1).sum()), len(cases)), clopper_pearson(0, 0)
         return AttackResult(f"{self.name} (two fits)", alone, nobody, nobody, sizes)
 
     def figures(self, oracle: Explains, table: Table, control: Table) -> AttackResult:
@@ -64,10 +66,11 @@ class Intersection(OracleAttack):
         if not table.schema.names("quasi"):
             raise SchemaError("Intersection needs quasi-identifiers. Give columns the role 'quasi'.")
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
-        return self._left(self.ask(oracle, queries, table.select("quasi")))
+        sizes, first = self.ask(oracle, queries, register_of(table))
+        return self._left(sizes, sizes[first], table)
 
-    def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> Ints:
-        """The people left for each pseudonym seen."""
+    def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> tuple[Ints, Ints]:
+        """The people left for each pseudonym seen, and where each different pseudonym with such people comes first."""
         if self.repeats < 1:
             raise bad_parameter("Intersection", "repeats", "a whole number of at least 1", self.repeats)
         seen: dict[tuple[int, str], list[Bools]] = {}
@@ -75,7 +78,9 @@ class Intersection(OracleAttack):
             for group in (queries, self._nearly(queries)):
                 for query, pseudonym, people in _answers(_told(oracle, group), register):
                     seen.setdefault((query, pseudonym), []).append(people)
-        return np.array([size for sets in seen.values() for size in _left(sets)], dtype=np.int64)
+        left = [(pseudonym, some) for (_, pseudonym), sets in seen.items() for some in _left(sets)]
+        sizes = np.array([_people(some, register) for _, some in left], dtype=np.int64)
+        return sizes, _once([some for _, some in left], [pseudonym for pseudonym, _ in left])
 
     def _nearly(self, queries: pd.DataFrame) -> pd.DataFrame:
         """The queries with one numeric value moved a little, or as they are where there is none."""
@@ -97,6 +102,19 @@ def _answers(e: Explanations, register: pd.DataFrame) -> Iterator[tuple[int, str
         yield int(query), "|".join(map(cell_text, cells)), people
 
 
-def _left(sets: list[Bools]) -> list[int]:
-    together = np.logical_and.reduce(sets)
-    return [int(together.sum())] if together.any() else [int(s.sum()) for s in sets]
+def _left(sets: list[Bools]) -> list[Bools]:
+    together: Bools = np.logical_and.reduce(sets)
+    return [together] if together.any() else sets
+
+
+def _people(rows: Bools, register: pd.DataFrame) -> int:
+    return int(rows.sum()) if register.index.is_unique else register.index[rows].nunique()
+
+
+def _once(sets: Sequence[Bools], pseudonyms: Sequence[str] | None = None) -> Ints:
+    """Where each different set of rows (under the same pseudonym) comes first."""
+    names = pseudonyms or [""] * len(sets)
+    first: dict[tuple[str, bytes], int] = {}
+    for i, (name, rows) in enumerate(zip(names, sets)):
+        first.setdefault((name, np.packbits(rows).tobytes()), i)
+    return np.array(list(first.values()), dtype=np.int64)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
+from countervail.attack.shared.persons import owners, thinned
 from countervail.attack.shared.planted import CentredOracle
 from countervail.core.arrays import Bools, Floats, Ints
 from countervail.core.cells import cell_text
@@ -74,36 +75,50 @@ class Inversion(OracleAttack):
             )
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
         left = self.left(oracle, queries, table)
-        return self._left(left["bisectors"], self._detail(left, getattr(oracle, "k", 2)))
+        cases = {stage: sizes[left["first"]] for stage, sizes in left.items() if stage != "first"}
+        return self._left(
+            left["bisectors"], cases["bisectors"], table, self._detail(cases, getattr(oracle, "k", 2), table)
+        )
 
     def planted(self, table: Table, control: Table) -> Invertible:
         """An oracle whose regions of three people are drawn around the one whom it speaks of."""
         return CentredOracle(table)
 
     def left(self, oracle: Invertible, queries: pd.DataFrame, table: Table) -> dict[str, Any]:
-        """People left of each explanation: nominally, and after each part in turn; with `runs`, the posterior too."""
+        """People left of each explanation: nominally, and after each part in turn; with `runs`, the posterior too.
+
+        `first` is where each different thing was released first: equal answers are one case.
+        """
         records = _records(answers_of(oracle, queries, behind=True), table)
         register = table.select("quasi")
         if not len(records.cells):
             nothing = np.zeros(0, dtype=np.int64)
-            return {"nominal": nothing, **dict.fromkeys(STAGES, nothing)}
+            return {"nominal": nothing, **dict.fromkeys(STAGES, nothing), "first": nothing}
         inside = records.explanations.regions.covers(register)[records.rows]
-        record, person = np.nonzero(inside)
-        suspects = _suspects(records.cells.iloc[record], register.iloc[person], table)
+        record, row = np.nonzero(inside)
+        suspects = _suspects(records.cells.iloc[record], register.iloc[row], table)
+        whose = owners(table)
+        person = row if whose is None else whose[row]
         regions = [records.explanations.regions[int(r)] for r in records.rows]
         alive = np.ones(len(record), dtype=bool)
-        out: dict[str, Any] = {"nominal": inside.sum(axis=1)}
+
+        def people(left: Bools) -> Ints:
+            pairs = np.unique(record[left] * len(register) + person[left])
+            return np.bincount(pairs // max(len(register), 1), minlength=len(regions))
+
+        out: dict[str, Any] = {"nominal": people(alive)}
         if self.runs:
             out |= self._posterior(oracle, suspects, record, regions)
         shown = [str(regions[r]) for r in record]
         alive &= np.array([text in could for text, could in zip(shown, oracle.region_of(suspects))])
-        out["rerun"] = np.bincount(record[alive], minlength=len(regions))
+        out["rerun"] = people(alive)
         alive &= oracle.accepts(suspects)
-        out["model"] = np.bincount(record[alive], minlength=len(regions))
+        out["model"] = people(alive)
         away = oracle.distance(queries, suspects, [regions[r] for r in record])
         alive = _bisect(away, record, alive, records.answered, getattr(oracle, "looks_at", 1))
-        out["bisectors"] = np.bincount(record[alive], minlength=len(regions))
-        return {stage: figures[records.of] for stage, figures in out.items()}
+        out["bisectors"] = people(alive)
+        first = np.unique(records.of, return_index=True)[1]
+        return {**{stage: figures[records.of] for stage, figures in out.items()}, "first": first}
 
     def _posterior(
         self, oracle: Invertible, suspects: pd.DataFrame, record: Ints, regions: list[Any]
@@ -119,10 +134,10 @@ class Inversion(OracleAttack):
             largest[r], perplexity[r] = p.max(), np.exp(-(p * np.log(p)).sum())
         return {"largest": largest, "perplexity": perplexity}
 
-    def _detail(self, left: dict[str, Any], k: int) -> dict[str, Estimate]:
+    def _detail(self, left: dict[str, Any], k: int, table: Table) -> dict[str, Estimate]:
         out = {}
         for stage in ("nominal", *STAGES):
-            sizes = left[stage]
+            sizes = thinned(left[stage], table)
             out[f"below k after {stage}"] = clopper_pearson(int((sizes < k).sum()), len(sizes))
             out[f"alone after {stage}"] = clopper_pearson(int((sizes == 1).sum()), len(sizes))
         return out

@@ -9,6 +9,7 @@ import pandas as pd
 
 from countervail.attack.base import Criterion, Knowledge, ReleaseAttack
 from countervail.attack.result import UNSAID
+from countervail.attack.shared.persons import register_of
 from countervail.attack.shared.released import (
     Released,
     people_behind,
@@ -82,8 +83,8 @@ class Linkage(ReleaseAttack):
         if self.adversary not in ("prosecutor", "journalist"):
             raise bad_parameter("Linkage", "adversary", "'prosecutor' or 'journalist'", self.adversary)
         if self.adversary == "prosecutor":
-            return table.select("quasi")
-        return pd.concat([table.select("quasi"), control.select("quasi")], ignore_index=True)
+            return register_of(table)
+        return register_of(table, control)
 
     def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people of the register match each explanation."""

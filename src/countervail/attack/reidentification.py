@@ -8,11 +8,13 @@ import numpy as np
 
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
+from countervail.attack.shared.cases import first_of_each, over_columns
 from countervail.attack.shared.crowds import coincidence, crowd
 from countervail.attack.shared.nearness import Nearness
+from countervail.attack.shared.persons import many, owners, thinned
 from countervail.attack.shared.planted import jittered_explanations
 from countervail.attack.shared.released import Released, plain_sets, value_sets
-from countervail.attack.singling_out import Columns, count_people, over_columns
+from countervail.attack.singling_out import Columns, count_people
 from countervail.core.errors import bad_parameter
 from countervail.core.region import Regions
 from countervail.core.rng import generator
@@ -42,10 +44,11 @@ class Reidentification(SetAttack):
     *Threat model*: someone who holds records and looks for the one behind an answer. A counterfactual that equals no
     row is no evidence of privacy: a tiny jitter on copied rows reaches that, and is found here. `members` is the share
     of things that lie near exactly one person of the data, `controls` near one of as many strangers; `detail` has the
-    shares of exact copies. Distances are HEOM; a range or set lies from a person as its values do on average, so that a
-    wide one is near to nobody, and an asker's own values lie as far as any two people's. What fits several people
-    speaks of all of them (`set_sizes`), to whomever its middle lies nearest. With `features`, whoever knows
-    the private values too finds k-anonymous rows that show them as they are.
+    shares of exact copies. Equal things are one case, however many people got them. Distances are HEOM; a range or set
+    lies from a person as its values do on average, so that a wide one is near to nobody, and an asker's own values lie
+    as far as any two people's. What fits several people speaks of all of them (`set_sizes`), to whomever its middle
+    lies nearest. With `features`, whoever knows the private values too finds k-anonymous rows that show them as they
+    are.
 
     References
     ----------
@@ -91,23 +94,25 @@ class Reidentification(SetAttack):
         if not 0 < self.share < 1:
             raise bad_parameter("Reidentification", "share", "strictly between 0 and 1", self.share)
         names = self._names(release, table, self.columns)
-        strangers = crowd(control, len(table), self.random_state)
+        strangers = crowd(control, many(table), self.random_state)
         drawn = self._drawn(control)
         own = Nearness(plain_sets(drawn, names, control.schema), names, table.schema, control.frame)
         limit = max(float(np.quantile(own.nearest_person(table.frame), self.share)), _HAIR)
         sets = value_sets(release)
-        order = generator(self.random_state).permutation(len(sets))[: self.n_targets]
-        tried: Regions = sets[np.sort(order)]
-        space = Nearness(tried, names, table.schema, control.frame)
-        inside, outside = (space.people_within(people, limit) for people in (table.frame, strangers))
-        copies = space.people_within(table.frame, 1e-6)
-        fits = count_people(over_columns(tried, names), table.frame)
+        first = first_of_each(sets, names)
+        order = generator(self.random_state).permutation(len(first))[: self.n_targets]
+        tried: Regions = sets[first[np.sort(order)]]
+        space, whose = Nearness(tried, names, table.schema, control.frame), owners(table)
+        near = space.people_within(table.frame, limit, whose)
+        fits = count_people(over_columns(tried, names), table.frame, whose)
+        inside, copies = (thinned(c, table) for c in (near, space.people_within(table.frame, 1e-6, whose)))
+        outside = thinned(space.people_within(strangers.frame, limit, owners(strangers)), table)
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
-            coincidence(outside, len(table), len(strangers)),
+            coincidence(outside, many(table), many(strangers)),
             clopper_pearson(round(self.share * len(drawn)), len(drawn)),
-            np.where(inside > 0, np.maximum(inside, fits), 0),
+            np.where(near > 0, np.maximum(near, fits), 0),
             {
                 "equals nobody": clopper_pearson(int((copies == 0).sum()), len(copies)),
                 "near somebody": clopper_pearson(int((inside > 0).sum()), len(inside)),

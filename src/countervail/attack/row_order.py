@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult, right_rows
+from countervail.attack.shared.persons import hit_once, owners
 from countervail.attack.shared.planted import open_release
 from countervail.attack.shared.released import Released
 from countervail.core.arrays import Bools, Ints
@@ -79,8 +81,12 @@ class RowOrder(SetAttack):
         rows = np.concatenate([r for r, _ in parts])
         shown = release.others[names].iloc[rows]
 
+        whose = owners(table)
+
         def right(places: list[Ints]) -> Bools:
-            return right_rows(shown, table.frame[names].iloc[np.concatenate(places)])
+            at = np.concatenate(places)
+            person = None if whose is None else pd.factorize(whose[at])[0].astype(np.int64)
+            return hit_once(right_rows(shown, table.frame[names].iloc[at]), person)
 
         told = [right([p for _, p in parts])] + [right([rng.permutation(p) for _, p in parts]) for _ in range(2)]
         kept, mixed, blind = (clopper_pearson(int(r.sum()), len(r)) for r in told)

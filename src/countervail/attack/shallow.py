@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countervail.attack.base import Criterion, Knowledge, Plan, ReleaseAttack, Scored
+from countervail.attack.shared.persons import register_counts, register_of
 from countervail.attack.shared.released import Released, value_sets
 from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
@@ -98,11 +99,11 @@ class Shallow(ReleaseAttack):
 
     def register(self, table: Table, control: Table) -> pd.DataFrame:
         """Everybody's features; a guess sees of them only what is known of its target."""
-        return table.features
+        return register_of(table, names=table.schema.features)
 
     def sizes(self, release: Released, register: pd.DataFrame) -> Ints:
         """How many people fit each released row."""
-        return value_sets(release).count(register)
+        return register_counts(value_sets(release), register)
 
     def guess(self, release: Released, known: Knowledge) -> pd.DataFrame:
         """The one value left in each column looked for; missing where none or several are."""

@@ -11,13 +11,15 @@ import pandas as pd
 
 from countervail.attack.base import Criterion, SetAttack
 from countervail.attack.result import AttackResult
+from countervail.attack.shared.cases import cell_codes, first_of_each, free_cells, over_columns
 from countervail.attack.shared.crowds import coincidence, crowd
+from countervail.attack.shared.persons import many, owners, people_fitting, thinned
 from countervail.attack.shared.planted import answers_to_strangers, open_explanations
 from countervail.attack.shared.released import Released, changed_sets, plain_axis, value_sets
-from countervail.core.arrays import Bools, Ints, distinct_rows, number_columns, number_rows
+from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
-from countervail.core.region import Axis, Range, Regions, distinct_cells
+from countervail.core.region import Axis, Range, Regions
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
 from countervail.core.table import Table
@@ -117,69 +119,64 @@ class SinglingOut(SetAttack):
             raise SchemaError("Rows of a table change nothing: what is changed is looked at in explanations only.")
         wholly = self.conditions in _LABELS
         names = self._names(release, table, "features" if wholly else self.columns)
-        asked = self.predicates(release, names)
-        strangers = crowd(control, len(table), self.random_state)
-        silent = self._silent(release, names, len(asked))
-        inside, outside = (_with(count_people(asked, p), silent, len(p)) for p in (table.frame, strangers))
-        blind = _with(count_people(self._blind(asked, control), table.frame), silent, len(table))
-        strict = self._blurred(release, table, strangers)
+        things = self._things(release, names)
+        asked = self._conditions(things, names)
+        strangers = crowd(control, many(table), self.random_state)
+        silent = self._silent(things, names, len(asked))
+        counted = [_with(count_people(asked, t.frame, owners(t)), silent, many(t)) for t in (table, strangers)]
+        blind = _with(count_people(self._blind(asked, control), table.frame, owners(table)), silent, many(table))
+        inside, outside, blind = (thinned(c, table) for c in (*counted, blind))
+        strict = self._blurred(things, table, strangers)
         return AttackResult(
             self.label,
             clopper_pearson(int((inside == 1).sum()), len(inside)),
-            coincidence(outside, len(table), len(strangers)),
+            coincidence(outside, many(table), many(strangers)),
             clopper_pearson(int((blind == 1).sum()), len(blind)),
-            inside[:0] if wholly else inside,
+            inside[:0] if wholly else counted[0],
             {"fits nobody": clopper_pearson(int((inside == 0).sum()), len(inside)), **strict},
-            _strictly(*strict.values()) if strict and self._blurs(release, names) else (),
+            _strictly(*strict.values()) if strict and not _plainly(things, free_cells(things)).all() else (),
         )
 
-    def _blurred(self, release: Released, table: Table, strangers: pd.DataFrame) -> dict[str, Estimate]:
+    def _blurred(self, things: Regions, table: Table, strangers: Table) -> dict[str, Estimate]:
         """How many answers fit one person, of the data and of strangers, by all that they change, blurred or not."""
-        if self.conditions != "changed" or not isinstance(release, Explanations):
+        if self.conditions != "changed":
             return {}
-        sets = over_columns(changed_sets(release), self._names(release, table, "features"))
-        some: Regions = sets[self._some(np.arange(len(sets)))]
-        alone = (count_people(some, people) == 1 for people in (table.frame, strangers))
-        inside, outside = (clopper_pearson(int(one.sum()), len(one)) for one in alone)
+        some: Regions = things[self._some(np.arange(len(things)))]
+        counts = (thinned(count_people(some, t.frame, owners(t)), table) for t in (table, strangers))
+        inside, outside = (clopper_pearson(int((one == 1).sum()), len(one)) for one in counts)
         return {_STRICT: inside, f"{_STRICT}, strangers": outside}
-
-    def _blurs(self, release: Released, names: Sequence[str]) -> bool:
-        """Whether any answer blurs a value that it changes."""
-        sets = self._sets(release, names)
-        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
-        return not _plainly(sets, free).all()
 
     def planted(self, table: Table, control: Table) -> Released:
         """Everybody's record as if it were an explanation; where changes are looked at, of a stranger who asked."""
         return answers_to_strangers(table, control) if self.conditions == "changed" else open_explanations(table)
 
-    def _sets(self, release: Released, names: Sequence[str]) -> Regions:
+    def _things(self, release: Released, names: Sequence[str]) -> Regions:
+        """What was released, over these columns: each thing once, but where it counts how often a value is shown."""
         changes = self.conditions == "changed" and isinstance(release, Explanations)
-        return over_columns(changed_sets(release) if changes else value_sets(release), names)  # type: ignore[arg-type]
+        sets = changed_sets(release) if changes else value_sets(release)  # type: ignore[arg-type]
+        if self.conditions != "univariate":
+            sets = sets[first_of_each(sets, names)]
+        return over_columns(sets, names)
 
     def predicates(self, release: Released, names: Sequence[str]) -> Regions:
         """The conditions, each of them once; columns that a condition does not speak of are free."""
-        sets = self._sets(release, names)
-        if not len(sets) or not sets.axes:
-            return Regions((), 0)
-        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
-        cells = np.column_stack([distinct_cells(a)[1] for a in sets.axes])
-        cells[free] = -1
-        if self.conditions != "univariate":
-            said = self._said(sets, free, names)
-            first = np.sort(distinct_rows(cells)[0])
-            picked = self._some(first[said[first]])
-            chosen: Regions = sets[picked]
-            return replace(chosen, free=free[picked] if free.any() else None)
-        return self._univariate(sets, cells)
+        return self._conditions(self._things(release, names), names)
 
-    def _silent(self, release: Released, names: Sequence[str], asked: int) -> int:
+    def _conditions(self, things: Regions, names: Sequence[str]) -> Regions:
+        if not len(things) or not things.axes:
+            return Regions((), 0)
+        free = free_cells(things)
+        if self.conditions == "univariate":
+            return self._univariate(things, cell_codes(things, free))
+        picked = self._some(np.flatnonzero(self._said(things, free, names)))
+        chosen: Regions = things[picked]
+        return replace(chosen, free=free[picked] if free.any() else None)
+
+    def _silent(self, things: Regions, names: Sequence[str], asked: int) -> int:
         """How many things say nothing of these columns, or are no whole record; no more than are tried in all."""
         if self.conditions == "univariate":
             return 0
-        sets = self._sets(release, names)
-        free = np.zeros((len(sets), len(sets.axes)), dtype=bool) if sets.free is None else sets.free
-        silent = int((~self._said(sets, free, names)).sum())
+        silent = int((~self._said(things, free_cells(things), names)).sum())
         return silent if self.n_targets is None else min(silent, max(self.n_targets - asked, 0))
 
     def _said(self, sets: Regions, free: Bools, names: Sequence[str]) -> Bools:
@@ -238,19 +235,27 @@ def _strictly(inside: Estimate, outside: Estimate) -> tuple[str, ...]:
     )
 
 
-def count_people(asked: Regions, people: pd.DataFrame | Scan) -> Ints:
-    """How many people meet each condition; plain values on all columns are looked up, others gone through."""
+def count_people(asked: Regions, people: pd.DataFrame | Scan, person: Ints | None = None) -> Ints:
+    """How many people meet each condition; plain values on all columns are looked up, others gone through.
+
+    `person` says whose each row is, where some have several.
+    """
     if not len(asked):
         return np.zeros(0, dtype=np.int64)
     times: Ints | None = None
     if isinstance(people, Scan):
         people, times = distinct_people(people, asked.names)
     if (asked.free is not None and asked.free.any()) or not all(map(_is_plain, asked.axes)):
-        return asked.count(people[asked.names], times)
+        rows = people[asked.names]
+        return asked.count(rows, times) if times is not None else people_fitting(asked, rows, person)
     cells = asked.to_frame()
     both = {n: pd.concat([_comparable(people[n]), _comparable(cells[n])], ignore_index=True) for n in asked.names}
     keys = number_rows(number_columns(pd.DataFrame(both), asked.names))
-    counted = np.bincount(keys[: len(people)], times, minlength=int(keys.max()) + 1)
+    held = keys[: len(people)]
+    if person is not None:
+        wide = int(person.max(initial=0)) + 1
+        held = np.unique(held * wide + person) // wide  # each person once
+    counted = np.bincount(held, times, minlength=int(keys.max()) + 1)
     found: Ints = counted[keys[len(people) :]].astype(np.int64)
     return found
 
@@ -291,10 +296,3 @@ def _plainly(sets: Regions, free: Bools) -> Bools:
     """Which things show one value in each column that they speak of."""
     plain = [_plain_cells(a) | free[:, j] for j, a in enumerate(sets.axes)]
     return np.asarray(np.logical_and.reduce(plain)) if plain else np.ones(len(sets), dtype=bool)
-
-
-def over_columns(sets: Regions, names: Sequence[str]) -> Regions:
-    """The regions over some of their columns."""
-    kept = [j for j, a in enumerate(sets.axes) if a.name in names]
-    free = None if sets.free is None else sets.free[:, kept]
-    return Regions(tuple(sets.axes[j] for j in kept), len(sets), free)

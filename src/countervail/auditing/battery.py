@@ -30,7 +30,6 @@ from countervail.auditing.groups import GroupPart
 from countervail.auditing.subject import Subject
 from countervail.core.errors import CountervailError, RefusedError, bad_parameter
 from countervail.core.explanation import Explanations
-from countervail.core.people import rows_per_person
 from countervail.core.protocols import Invertible, Progress
 from countervail.core.rng import generator
 from countervail.core.table import Table
@@ -317,7 +316,7 @@ def _finding(setting: Setting, i: int, ended: dict[Step, Done]) -> Finding:
         counts=Counts.of(real.result),
         baseline=real.result.baseline,
         planted=found,
-        sets=SetSizes.of(-(-real.result.set_sizes // rows_per_person(setting.table))),  # people at least, not rows
+        sets=SetSizes.of(real.result.set_sizes),
         detail={**detail_of(real.result), **group_details(groups)},
         remarks=real.result.remarks,
         curve=real.result.curve,

@@ -132,10 +132,10 @@ def _rows_of_people(table: Table) -> tuple[str, ...]:
         return ()
     named = ", ".join(person_columns(table))
     return (
-        f"Some people have several rows, by {named}: attacks try rows one by one ({len(table):,} rows of "
-        f"{people_in(table):,} people). Whoever looks at all rows of a person may find more, and the intervals are "
-        f"narrower than that number of people allows; risks count the fewest people whom so many rows can be. Audit "
-        f"one row for each person to be sure.",
+        f"Some people have several rows, by {named} ({len(table):,} rows of {people_in(table):,} people): attacks "
+        "count people. Linkage, homogeneity and the order of rows take a person for found where one of their rows is; "
+        "attacks by nearness look for one row of each person, drawn at random; released things weigh as much as if "
+        "those of one person always fared alike. Whoever looks at all rows of a person together may find more.",
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from countervail import registry
+from countervail.attack.shared.persons import owners
 from countervail.attack.shared.released import alike, as_seen
 from countervail.core.arrays import Bools, Ints, number_columns, number_rows
 from countervail.core.errors import CountervailError, ParameterError, RefusedError, bad_parameter
@@ -193,6 +194,8 @@ def _answered(e: Explanations, table: Table, control: Table) -> Subject:
     if e.own is None:
         names = [n for n in e.factuals.columns if n in control.frame.columns]
         _, asked = _equal_rows(e.factuals, control.frame, names)
+        if (whose := owners(control)) is not None:
+            asked = np.isin(whose, whose[asked])  # whoever asked with one row did
         if (~asked).sum() < _FEWEST:
             raise ParameterError(
                 f"The 'control' parameter of audit must hold at least {_FEWEST} people who did not ask for these "

@@ -12,9 +12,10 @@ import pandas as pd
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import crowd
+from countervail.attack.shared.persons import many, one_row_each, register_of, thinned
 from countervail.attack.shared.planted import NoisyOracle
 from countervail.core.arrays import Bools, Floats
-from countervail.core.cells import fits, is_missing
+from countervail.core.cells import cell_text, fits, is_missing
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
 from countervail.core.protocols import Explains, Noisy
@@ -61,8 +62,8 @@ class Averaging(OracleAttack):
     noise (`behind`: for audits, never released), success means that every value that was moved is found; controls are
     the answers behind other queries. Where it cannot, success means that one person of a register lies nearest to the
     quasi-identifiers found, and that all that was found is that person's; controls are as many strangers.
-    `detail` has success after so many answers, and with each average. Answers that are drawn once, or that show groups
-    of people, stay as they are however often one asks.
+    Queries with the same answer are one case. `detail` has success after so many answers, and with each average.
+    Answers that are drawn once, or that show groups of people, stay as they are however often one asks.
 
     References
     ----------
@@ -112,30 +113,40 @@ class Averaging(OracleAttack):
             return AttackResult(self.label, nobody, nobody, nobody, remarks=("No query was answered.",))
         heard = self._listen(oracle, queries)
         judge = self._judge(oracle, queries, table, control)
+
+        def share(hits: Bools) -> Estimate:
+            weighed = thinned(hits.astype(np.int64), table)
+            return clopper_pearson(int(weighed.sum()), len(weighed))
+
         inside, outside = judge.score(self._made(heard, self.answers, self.average, table.schema))
         rounds = [r for r in ROUNDS if r < self.answers] + [self.answers]
         detail: dict[str, Estimate] = {}
         for r in rounds:
             hits = judge.score(self._made(heard, r, self.average, table.schema))[0]
-            detail[f"after {r} answers"] = clopper_pearson(int(hits.sum()), len(hits))
+            detail[f"after {r} answers"] = share(hits)
         ways: tuple[Average, ...] = ("median", "mean", "mode")
         for way in ways:
             hits = judge.score(self._made(heard, self.answers, way, table.schema))[0]
-            detail[f"by the {way}"] = clopper_pearson(int(hits.sum()), len(hits))
+            detail[f"by the {way}"] = share(hits)
         blind, _ = judge.score([_typical(control)] * len(queries))
-        found, others, guessed = (clopper_pearson(int(h.sum()), len(h)) for h in (inside, outside, blind))
+        found, others, guessed = (share(h) for h in (inside, outside, blind))
         return AttackResult(self.label, found, others, guessed, detail=detail)
 
     def _answered(self, oracle: Explains, control: Table) -> pd.DataFrame:
-        """Queries that get an answer at all: others teach nothing."""
+        """Queries that get an answer at all, one for each different answer: others teach nothing more."""
         if self.n_targets is not None:
             check_count("Averaging", "n_targets", self.n_targets)
+        control = one_row_each(control, self.random_state)
         order = generator(self.random_state).permutation(len(control))
         tried = order if self.n_targets is None else order[: _TRIES * self.n_targets]
         rows = control.features.iloc[tried].reset_index(drop=True)
         e = answers_of(oracle, rows)
         assert e.query is not None
-        return rows.iloc[np.unique(e.query[e.found])[: self.n_targets]].reset_index(drop=True)
+        answered = np.unique(e.query[e.found])
+        told = _first_answers(oracle.behind(rows) if isinstance(oracle, Noisy) else e)
+        seen = pd.Series([told.get(int(q), f"only {q}") for q in answered], dtype=object)
+        different = answered[~seen.duplicated().to_numpy()]
+        return rows.iloc[different[: self.n_targets]].reset_index(drop=True)
 
     def _listen(self, oracle: Explains, queries: pd.DataFrame) -> list[Heard]:
         """All answers to each query: every query is asked so often in one batch, every other time nearly so."""
@@ -157,7 +168,7 @@ class Averaging(OracleAttack):
     def _judge(self, oracle: Any, queries: pd.DataFrame, table: Table, control: Table) -> _Records | _Register:
         if isinstance(oracle, Noisy):
             return _Records(oracle.behind(queries), self.tolerance)
-        return _Register(table, crowd(control, len(table), self.random_state), self.tolerance)
+        return _Register(table, crowd(control, many(table), self.random_state), self.tolerance)
 
 
 class _Records:
@@ -186,12 +197,12 @@ class _Records:
 class _Register:
     """Judges by who of a register lies nearest, and whether all that was found is that person's."""
 
-    def __init__(self, table: Table, strangers: pd.DataFrame, tolerance: float) -> None:
+    def __init__(self, table: Table, strangers: Table, tolerance: float) -> None:
         self.tolerance, self.schema = tolerance, table.schema
-        self.people = [f[table.schema.features].reset_index(drop=True) for f in (table.frame, strangers)]
+        self.people = [register_of(t, names=table.schema.features) for t in (table, strangers)]
         self.quasi = table.schema.names("quasi") or table.schema.features
         numeric = [n for n in self.quasi if table.schema[n].numeric]
-        self.scale = {n: max(float(np.ptp(strangers[n].dropna().to_numpy(float))), 1e-12) for n in numeric}
+        self.scale = {n: max(float(np.ptp(strangers.frame[n].dropna().to_numpy(float))), 1e-12) for n in numeric}
 
     def score(self, made: Sequence[dict[str, Any]]) -> tuple[Bools, Bools]:
         """Who is found in the table, and who among strangers."""
@@ -206,16 +217,28 @@ class _Register:
         for n in known:
             away += self._apart(people[n], made[n], n)
         nearest = np.flatnonzero(away <= away.min() + 1e-9)
-        if len(nearest) != 1:
+        if people.index[nearest].nunique() != 1:
             return False
-        person = {n: people[n].iloc[int(nearest[0])] for n in made}
-        return _agrees(made, person, self.tolerance)
+        rows = ({n: people[n].iloc[int(i)] for n in made} for i in nearest)  # more than one of one person
+        return any(_agrees(made, row, self.tolerance) for row in rows)
 
     def _apart(self, values: pd.Series, cell: Any, name: str) -> Any:
         if isinstance(cell, _WIDE) or name not in self.scale:
             return (~values.map(lambda v: fits(v, cell)).to_numpy(dtype=bool)).astype(float)
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         return np.nan_to_num(np.abs(numbers - float(cell)) / self.scale[name], nan=1.0)
+
+
+def _first_answers(e: Explanations) -> dict[int, str]:
+    """The first answer to each query that has one, without the asker's own values."""
+    assert e.query is not None
+    cells = e.counterfactuals.astype(object)
+    if e.own is not None:
+        cells = cells.mask(e.own, None)
+    told: dict[int, str] = {}
+    for i in np.flatnonzero(e.found):
+        told.setdefault(int(e.query[i]), "|".join(map(cell_text, cells.iloc[i])))
+    return told
 
 
 def _average(heard: Heard, answers: int, average: Average, schema: Schema) -> dict[str, Any]:

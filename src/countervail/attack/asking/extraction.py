@@ -9,6 +9,7 @@ import pandas as pd
 
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
+from countervail.attack.shared.persons import one_row_each
 from countervail.attack.shared.planted import StripedOracle
 from countervail.core.arrays import Floats, Matrix
 from countervail.core.cells import cell_text, is_missing
@@ -23,6 +24,7 @@ from countervail.core.table import Table
 _SURE = 0.75  # of a counterfactual that lies well on its side, and counts little from then on
 _ROUNDS = 3  # of fitting, where counterfactuals count only while they are on the wrong side
 _TREES = 100
+_CAUTIOUS = "The interval is cautious: both copies are tried on the same rows, and are taken for independent."
 _COMPARED = 2000  # rows at most that copies are compared on
 
 
@@ -91,6 +93,7 @@ class Extraction(OracleAttack):
         """Fidelity with counterfactuals, and without."""
         if self.version not in ("pairs", "dual", "one-sided"):
             raise bad_parameter("Extraction", "version", "'pairs', 'dual' or 'one-sided'", self.version)
+        control = one_row_each(control, self.random_state)
         if len(control) < 4:
             raise bad_parameter("Extraction", "control", "at least four people", f"{len(control)} people")
         order = generator(self.random_state).permutation(len(control))
@@ -125,6 +128,7 @@ class Extraction(OracleAttack):
             clopper_pearson(right["labels"], len(truth)),
             clopper_pearson(int((truth == frequent).sum()), len(truth)),
             detail={"labels of twice as many queries": clopper_pearson(right["labels of twice as many"], len(truth))},
+            remarks=(_CAUTIOUS,),
         )
 
     def _copy(self, x: Matrix, y: Any, points: Matrix, sides: Any, asked: Matrix) -> Any:

@@ -12,6 +12,7 @@ import pandas as pd
 from countervail.attack.base import Criterion, OracleAttack, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.nearness import Nearness
+from countervail.attack.shared.persons import one_row_each
 from countervail.attack.shared.planted import MemorisingOracle
 from countervail.attack.shared.released import plain_sets, value_sets
 from countervail.attack.shared.roc import auc, tell_members
@@ -104,6 +105,7 @@ class RecourseMembership(OracleAttack):
         if self.version not in ("distance", "likelihood-ratio"):
             raise bad_parameter(type(self).__name__, "version", "'distance' or 'likelihood-ratio'", self.version)
         check_count(type(self).__name__, "shadows", self.shadows)
+        control = one_row_each(control, self.random_state)  # nobody is asked about and known besides
         members, strangers, detail = self._drawn(table), self._drawn(control), {}
         if self.version == "distance":
             inside, outside = (_distances(oracle, p, table, control) for p in (members, strangers))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from countervail.attack.shared.persons import many, owners
 from countervail.core.arrays import Floats, Ints
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
@@ -14,11 +14,13 @@ _DRAWS = 2000  # of the bootstrap behind an interval
 _STEPS = 60  # of bisection
 
 
-def crowd(control: Table, size: int, random_state: int) -> pd.DataFrame:
-    """As many strangers as there are members; all of them where they are fewer."""
-    if len(control) <= size:
-        return control.frame
-    return control.frame.iloc[np.sort(generator(random_state).permutation(len(control))[:size])]
+def crowd(control: Table, size: int, random_state: int) -> Table:
+    """As many strangers as there are members, with all their rows; all of them where they are fewer."""
+    person, people = owners(control), many(control)
+    if people <= size:
+        return control
+    some = np.sort(generator(random_state).permutation(people)[:size])
+    return control.take(some if person is None else np.flatnonzero(np.isin(person, some)))
 
 
 def coincidence(strangers: Ints, n: int, m: int) -> Estimate:

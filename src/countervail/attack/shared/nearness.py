@@ -119,11 +119,19 @@ class Nearness:
             np.minimum(far, _sum(columns).min(axis=0), out=far)
         return far
 
-    def people_within(self, people: pd.DataFrame, limit: float) -> Ints:
-        """How many people are no farther than a limit from each thing."""
+    def people_within(self, people: pd.DataFrame, limit: float, person: Ints | None = None) -> Ints:
+        """How many people are no farther than a limit from each thing; whose each row is, where some have several."""
         count = np.zeros(self.things, dtype=np.int64)
-        for _, columns in self.blocks(people) if self.things and self.gaps else ():
-            count += (_sum(columns) <= limit).sum(axis=0)
+        pairs: list[Ints] = []
+        for at, columns in self.blocks(people) if self.things and self.gaps else ():
+            near = _sum(columns) <= limit
+            if person is None:
+                count += near.sum(axis=0)
+            else:
+                row, thing = np.nonzero(near)
+                pairs.append(np.unique(person[at][row] * self.things + thing))
+        if pairs:
+            count += np.bincount(np.unique(np.concatenate(pairs)) % self.things, minlength=self.things)
         return count
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from countervail.attack.shared.persons import register_counts
 from countervail.core.arrays import Bools, Ints
 from countervail.core.canonical import code_values
 from countervail.core.explanation import Explanations
@@ -61,7 +62,7 @@ def people_of(classes: Regions, register: pd.DataFrame | Scan) -> Ints:
     """How many people of a register each region may speak of, by their quasi-identifiers."""
     if isinstance(register, Scan):
         return classes.count(*distinct_people(register, register.schema.names("quasi")))
-    return classes.count(register)
+    return register_counts(classes, register)
 
 
 def shown_cells(release: Released, names: Sequence[str] | None = None) -> pd.DataFrame:
