@@ -1,4 +1,4 @@
-"""countervail hold-out: controls for an audit, drawn by people."""
+"""countervail holdout: controls for an audit, drawn by people."""
 
 import json
 
@@ -36,7 +36,7 @@ def people(tmp_path):
 
 
 def asked(folder, *words, members="members.csv", control="others.csv"):
-    given = ("hold-out", folder / "people.csv", "-s", folder / "people.toml", "--decimal", ",")
+    given = ("holdout", folder / "people.csv", "-s", folder / "people.toml", "--decimal", ",")
     return (*given, "--members", folder / members, "--control", folder / control, *words)
 
 

@@ -1,4 +1,4 @@
-"""countervail hold-out: people who are set aside before anything is released, for audits."""
+"""countervail holdout: people who are set aside before anything is released, for audits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from countervail.core.words.dates import iso_column
 ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 
-def hold_out(
+def holdout(
     data: Data,
     schema: SchemaFile,
     members: Annotated[Path, typer.Option(help=f"The people to release: one of {', '.join(ENDINGS)}.")],
@@ -32,13 +32,15 @@ def hold_out(
     People are drawn at random, with all rows of theirs where identifiers name them. Release the members only. Both
     files hold people as they are, dates as year-month-day, numbers with a decimal point.
 
-    Example: `countervail hold-out people.csv -s people.toml --share 0.3 --members members.csv --control others.csv`
+    Example: `countervail holdout people.csv -s people.toml --share 0.3 --members members.csv --control others.csv`
 
     Then: `countervail anonymize members.csv -s people.toml --k 10 -o public.csv`, and
     `countervail audit public.csv -s people.toml --against members.csv --control others.csv -o dossier.html`
     """
     check_ending(members, ENDINGS, data, schema, control)
     check_ending(control, ENDINGS, data, schema, members)
+    if members.resolve() == control.resolve():
+        raise ParameterError("--members and --control must name two files: they hold different people.")
     if not 0 < share < 1:
         raise ParameterError(f"--share must be between 0 and 1. Got {share:g} instead.")
     table = read_table(data, schema)
