@@ -3,6 +3,7 @@
 import json
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -33,7 +34,7 @@ def test_rules_are_printed_with_their_promise(run, folder):
 
 
 def test_rules_are_written_in_every_format(run, folder, tmp_path):
-    expected = cv.LERS(k=5).fit(cv.load("iris")).to_frame()
+    expected = cv.LERS(k=5, bounds="round").fit(cv.load("iris")).to_frame()
     for ending in ("csv", "json", "txt", "html", "parquet"):
         code, _, err = run(*asked(folder, "-o", tmp_path / f"r.{ending}"))
         assert code == 0 and f"{len(expected)} rules written" in err
@@ -51,6 +52,24 @@ def test_rules_speak_json(run, folder):
     code, out, _ = run(*asked(folder, "--json"))
     data = json.loads(out)
     assert code == 0 and data["target"] == "species" and all(r["support"] >= 5 for r in data["rules"])
+
+
+def test_several_rows_of_one_person_are_one_supporter(run, tmp_path):
+    rng = np.random.default_rng(0)
+    who, pay = np.repeat(np.arange(60), 4), rng.integers(100, 900, 240)
+    frame = pd.DataFrame({"number": who, "pay": pay, "ok": np.where(pay > 400, "yes", "no")})
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", identifiers=["number"])
+    write_frame(table.frame, tmp_path / "t.csv")
+    write_schema(table.schema, tmp_path / "t.toml")
+    code, out, err = run("rules", tmp_path / "t.csv", "--schema", tmp_path / "t.toml", "--k", 5, "--json")
+    rules = json.loads(out)["rules"]
+    assert code == 0 and "every rule holds 20 rows, so that 5 people are in it" in err
+    for rule in rules:
+        low, high = (rule["if"]["pay"][side] for side in ("from", "to"))
+        inside = (pay >= (-np.inf if low is None else low)) & (pay <= (np.inf if high is None else high))
+        assert len(set(who[inside])) >= 5
+    code, _, err = run("rules", tmp_path / "t.csv", "--schema", tmp_path / "t.toml", "--k", 61)
+    assert code == 2 and "--k must be at most 60 where one person has up to 4 of 240 rows" in err
 
 
 def test_no_rule_is_said_plainly(run, folder):
@@ -82,7 +101,7 @@ def test_a_pattern_table_is_written(run, folder, tmp_path):
 
 def test_patterns_are_made_of_the_rules_in_a_file(run, folder, tmp_path):
     words = ("anonymize", folder / "iris.csv", "-s", folder / "iris.toml", "--method", "k-common", "--k", 5)
-    assert run(*asked(folder, "--k", 5, "-o", tmp_path / "r.json"))[0] == 0
+    assert run(*asked(folder, "--k", 5, "--exact-bounds", "-o", tmp_path / "r.json"))[0] == 0
     for name, more in {"own": (), "given": ("--rules", tmp_path / "r.json")}.items():
         assert run(*words, *more, "-o", tmp_path / f"{name}.csv")[0] == 0
     own, given = (

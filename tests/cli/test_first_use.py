@@ -248,9 +248,9 @@ def test_check_tells_patterns_from_people(run, people):
 
 
 def test_rules_end_with_a_word_on_their_bounds(run, people):
-    code, _, err = run("rules", *given(people), "--k", 5)
+    code, _, err = run("rules", *given(people), "--k", 5, "--exact-bounds")
     assert code == 0
-    assert "Note: The bounds of rules are values that somebody has" in err
+    assert "Note: The bounds of these rules are values that somebody has" in err
 
 
 # ---------------------------------------------------------------- what a person signs

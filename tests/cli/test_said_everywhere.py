@@ -65,7 +65,16 @@ COMMANDS = {
         ["more than once", "'code' has many", "value of their own", "begin like a formula", "lot"],
     ),
     "check": (("check", "d.csv", "-s", "s.toml", "--k", "2"), "-o", ["more than once"]),
-    "rules": (("rules", "d.csv", "-s", "s.toml", "--k", "2"), "-o", ["more than once", "values that somebody has"]),
+    "rules": (
+        ("rules", "d.csv", "-s", "s.toml", "--k", "2", "--exact-bounds"),
+        "-o",
+        ["more than once", "values that somebody has"],
+    ),
+    "holdout": (
+        ("holdout", "d.csv", "-s", "s.toml", "--members", "m.csv", "--control", "c.csv"),
+        None,
+        ["more than once", "hold people as they are"],
+    ),
     "dit": (
         ("dit", "d.csv", "-s", "s.toml", "--k", "3", "--records", "3", "--sensitive", "remark"),
         "-o",

@@ -151,14 +151,24 @@ def test_pages_of_explanations_show_nothing_of_others_beyond_the_answers(run, fi
         assert sorted((rare(members) & tokens(text)) - held) == []
 
 
-def test_pages_of_rules_show_nothing_beyond_the_rules(run, files, monkeypatch):
+@pytest.mark.parametrize("ending", ["csv", "txt", "json", "html", ""])
+def test_rules_show_no_value_that_few_people_hold(run, files, monkeypatch, ending):
+    """Not in a file, on a page, on the terminal or in what is printed as JSON, whatever k is."""
     folder, everybody = files
     monkeypatch.chdir(folder)
-    asked = ("rules", *DATA, "--k", "3")
-    assert run(*asked, "-o", "r.csv")[0] == run(*asked, "-o", "r.html")[0] == run(*asked, "-o", "r.json")[0] == 0
-    rules = pd.read_csv(folder / "r.csv")
-    assert len(rules)
-    held = {w for text in rules["condition"] for w in tokens(text)}
-    for file in ("r.html", "r.json"):
-        text = re.sub(r'\b(?:d|points|x|y|id)="[^"]*"', "", (folder / file).read_text(encoding="utf-8"))
-        assert sorted((rare(everybody) & tokens(text)) - held) == []
+    words = ("-o", f"r.{ending}") if ending else ()
+    for k in (2, 3):
+        code, out, errors = run("rules", *DATA, "--k", k, *words)
+        printed = run("rules", *DATA, "--k", k, "--json")[1]
+        told = (folder / f"r.{ending}").read_text(encoding="utf-8") if ending else out
+        assert code == 0 and re.search(r"(?:pay|years|born) is ", told) and json.loads(printed)["rules"]
+        for text in (told, out, errors, printed):
+            plain = re.sub(r'\b(?:d|points|x|y|id)="[^"]*"', "", text)
+            assert sorted(rare(everybody.iloc[:ROWS]) & tokens(plain)) == []
+
+
+def test_rules_for_the_owners_eyes_say_so(run, files, monkeypatch):
+    folder, everybody = files
+    monkeypatch.chdir(folder)
+    code, out, errors = run("rules", *DATA, "--k", 3, "--exact-bounds")
+    assert code == 0 and rare(everybody) & tokens(out) and "do not hand them out" in errors

@@ -14,6 +14,7 @@ from countervail.cli.anonymize import anonymize
 from countervail.cli.audits.attack import AttackCommand, attack
 from countervail.cli.audits.audit import audit
 from countervail.cli.audits.compare import compare
+from countervail.cli.audits.holdout import holdout
 from countervail.cli.audits.verify import verify
 from countervail.cli.check import check
 from countervail.cli.demo import demo
@@ -72,7 +73,8 @@ def _start(
     forget_notes()
 
 
-_READING = (schema, hierarchy, risk, explain, anonymize, check, rules, recommend, dit, attack, audit, compare)
+_RELEASING = (schema, hierarchy, risk, explain, anonymize, check, rules)
+_READING = (*_RELEASING, recommend, dit, holdout, attack, audit, compare)
 for command in (demo, *_READING, verify, proof, reproduce, warm):
     app.command(cls=_METHODS.get(command, PlainCommand))(with_reading(command) if command in _READING else command)
 app.add_typer(ledger)

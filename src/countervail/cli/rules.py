@@ -25,11 +25,14 @@ from countervail.cli.shared.common import (
 from countervail.cli.shared.reading import note_equal_rows, read_table
 from countervail.core.files.frames import write_frame, write_text
 from countervail.core.guarantee import KCommonality
+from countervail.core.people import rows_for
 
 if TYPE_CHECKING:
     from countervail.rules import RuleSet
+    from countervail.rules.classify import Bounds
 
 _SHOWN = 40
+_EXACT = "The bounds of these rules are values that somebody has: look at them, do not hand them out."
 ENDINGS = (".txt", ".csv", ".csv.gz", ".parquet", ".json", ".html")
 
 
@@ -41,12 +44,16 @@ def rules(
     max_values: Annotated[
         int, typer.Option(help="The most values of a column of labels that one condition may name.", min=1)
     ] = 1,
+    exact_bounds: Annotated[
+        bool, typer.Option("--exact-bounds", help="For your own eyes: bounds are values that somebody has.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help=f"One of {', '.join(ENDINGS)}.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What the target depends on, in rules that at least k people support.
 
-    Where too few people support a rule for one class, a rule for several classes says what can be said.
+    Where too few people support a rule for one class, a rule for several classes says what can be said. Bounds are
+    round numbers that nobody has, or that at least k people (and ten) share; dates are told by months.
 
     Example: `countervail rules people.csv --schema people.toml --k 5 -o rules.csv`
     """
@@ -56,10 +63,15 @@ def rules(
     table = read_table(data, schema)
     note_equal_rows(table)
     with progress("Inducing rules", quiet=as_json) as tick:
-        found = LERS(k=k, max_union=max_union, max_values=max_values).fit(table).rules_
+        rows = rows_for(k, table, "LERS")
+        bounds: Bounds = "values" if exact_bounds else "round"
+        found = LERS(k=rows, max_union=max_union, max_values=max_values, bounds=bounds).fit(table).rules_
         tick(1, 1)
     promise = KCommonality(k, of="rule")
-    note("The bounds of rules are values that somebody has: read them before you publish.")
+    if rows > k:
+        note(f"Some people have several rows: every rule holds {rows} rows, so that {k} people are in it.")
+    if exact_bounds:
+        note(_EXACT)
     if output is not None:
         _write(found, promise, output)
         remark(f"{len(found)} rules written to {output}.")

@@ -18,12 +18,14 @@ from countervail.core.schema import Schema
 from countervail.core.table import Table
 from countervail.rules.induce import SEMANTICS, Inducer, Semantics, cap_unions
 from countervail.rules.inputs import build_value_table, encode_rows, take_features, take_labels, take_target
+from countervail.rules.round_bounds import bin_numbers, tell_common
 from countervail.rules.ruleset import RuleSet
 from countervail.rules.value_sets import add_value_sets
 from countervail.rules.values import Floats
 from countervail.rules.votes import list_conditions, vote
 
 Ties = Literal["first", "last"]
+Bounds = Literal["values", "round"]
 
 
 class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -189,6 +191,11 @@ class LERS(RuleClassifier):
     max_union : int, optional
         The largest union of classes. By default all but one; above 10 classes a cap is set and a warning says which;
         above 16 it must be given.
+    bounds : {"values", "round"}
+        How conditions on numbers are told: by values that somebody has, as published; or by round numbers that nobody
+        has, or that at least k rows (and ten) share, with as many rows between two of them. Rounding is done before
+        rules are learnt, so everything said of them holds; no rule names a label or class of fewer than k rows then.
+        Cells of a release are left as they are.
     semantics, ties, schema, max_values
         As for `MLEM2`.
 
@@ -216,6 +223,7 @@ class LERS(RuleClassifier):
         *,
         k: int = 1,
         max_union: int | None = None,
+        bounds: Bounds = "values",
         semantics: Semantics = "strict",
         ties: Ties = "first",
         schema: Schema | None = None,
@@ -223,6 +231,7 @@ class LERS(RuleClassifier):
     ) -> None:
         self.k = k
         self.max_union = max_union
+        self.bounds = bounds
         self.semantics = semantics
         self.ties = ties
         self.schema = schema
@@ -239,7 +248,12 @@ class LERS(RuleClassifier):
                 f"Set max_union to choose.",
                 stacklevel=3,
             )
-        return inducer.imprecise(cap) if self.k == 1 else inducer.supported(self.k, cap).publishable()
+        if self.bounds == "values" or not table.crisp:
+            return inducer.imprecise(cap) if self.k == 1 else inducer.supported(self.k, cap).publishable()
+        binned, ends = bin_numbers(table, self.k)
+        coarse = Inducer(binned, self.semantics, inducer.target)
+        found = coarse.imprecise(cap) if self.k == 1 else coarse.supported(self.k, cap)
+        return ends.of(tell_common(found, table, self.k)).publishable()
 
     def _shares(self, people: Floats) -> Floats:
         """Of classes with at least k rows: a share of one person would give that person away."""
@@ -250,3 +264,5 @@ class LERS(RuleClassifier):
         super()._check_parameters()
         if not isinstance(self.k, (int, np.integer)) or isinstance(self.k, bool) or self.k < 1:
             raise bad_parameter("LERS", "k", "a whole number of at least 1", self.k)
+        if self.bounds not in ("values", "round"):
+            raise bad_parameter("LERS", "bounds", "'values' or 'round'", self.bounds)

@@ -55,7 +55,8 @@ def _encode_column(values: pd.Series, column: Column, owner: str) -> tuple[Attri
         if np.isnan(numbers).any():
             hint = "Impute or drop them first; categorical and ordinal columns may hold missing values."
             raise SchemaError(f"The 'X' given to {owner} has missing numbers in column '{column.name}'. {hint}")
-        return Attribute(column.name, True, whole=pd.api.types.is_integer_dtype(values.dtype)), numbers
+        whole = pd.api.types.is_integer_dtype(values.dtype)
+        return Attribute(column.name, True, whole=whole, told="day" if column.type == "date" else "number"), numbers
     known = column.values
     if known is None and isinstance(values.dtype, pd.CategoricalDtype):
         known = tuple(values.dtype.categories.tolist())

@@ -11,6 +11,7 @@ import pandas as pd
 
 from countervail.core.cells import cell_text, cell_to_json, range_ends
 from countervail.core.region import Region
+from countervail.core.words.dates import iso
 from countervail.rules import kernels
 from countervail.rules.values import Attribute, Bools, Floats, Ints, Masks, ValueTable
 
@@ -226,14 +227,21 @@ def _describe_interval(a: Attribute, low: float, high: float) -> str:
         low, high = max(low, 0.0), min(high, len(a.known) - 1.0)
         ends = [cell_text(a.known[int(v)]) for v in (low, high)]
         bottom, top = low <= 0, high >= len(a.known) - 1
+    elif a.told != "number":
+        ends, bottom, top = [_tell_day(a, v) for v in (low, high)], bool(np.isinf(low)), bool(np.isinf(high))
     else:
         ends = list(range_ends(low, high)) if low < high else [cell_text(low)] * 2
         bottom, top = bool(np.isinf(low)), bool(np.isinf(high))
-    if low == high:
+    if low == high or (a.told == "month" and ends[0] == ends[1]):
         return f"{a.name} is {ends[0]}"
     if bottom:
         return f"{a.name} is at most {ends[1]}"
     return f"{a.name} is at least {ends[0]}" if top else f"{a.name} is from {ends[0]} to {ends[1]}"
+
+
+def _tell_day(a: Attribute, day: float) -> str:
+    """A bound of days as a date, or as the month that begins or ends with it."""
+    return "" if np.isinf(day) else iso(day)[: 7 if a.told == "month" else None]
 
 
 def _describe_subset(a: Attribute, member: Bools) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -29,12 +29,16 @@ MAX_CLASSES = 63
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A condition attribute: ordered (numbers, or ranks of `known` levels), or sets of `known` values."""
+    """A condition attribute: ordered (numbers, or ranks of `known` levels), or sets of `known` values.
+
+    Numbers may be days, which sentences tell as dates, or as the months that they begin or end.
+    """
 
     name: str
     ordered: bool
     known: tuple[Any, ...] = ()
     whole: bool = False
+    told: Literal["number", "day", "month"] = "number"
 
     def cell(self, low: float, high: float) -> Any:
         """The cell that an interval stands for: a number, a closed interval, a level, or a set of levels."""
@@ -147,6 +151,11 @@ class ValueTable:
             crisp,
         )
 
+    def with_values(self, values: Floats, sets: tuple[Bools | None, ...]) -> Self:
+        """An ordinary table's rows with other values (attribute x distinct row), grouped anew."""
+        rows, masks = values[:, self.group], self.decisions[self.group]
+        return self._grouped(self.attributes, rows, rows, sets, masks, self.classes, True)
+
     def __len__(self) -> int:
         return len(self.decisions)
 
@@ -188,7 +197,8 @@ def _read_axis(axis: Axis, schema: Schema) -> tuple[Attribute, Floats, Floats, B
     if isinstance(axis, Range):
         if axis.holes is not None and axis.holes.any():
             raise SchemaError(f"Column '{axis.name}' has missing numbers. Impute or drop them before inducing rules.")
-        return Attribute(axis.name, True, whole=axis.whole), axis.low, axis.high, None
+        told: Literal["number", "day"] = "day" if schema[axis.name].type == "date" else "number"
+        return Attribute(axis.name, True, whole=axis.whole, told=told), axis.low, axis.high, None
     column, member = schema[axis.name], axis.member
     if column.values is not None and (unknown := [v for v in axis.known if v is not None and v not in column.values]):
         word = "levels" if column.type == "ordinal" else "domain"
