@@ -3,12 +3,16 @@
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import countervail as cv
-from countervail.core.constraints import ANY
+from countervail.core.constraints import ANY, Constraints
+from countervail.core.encode import Encoder
 from countervail.core.errors import DataNotFoundError
 from countervail.core.files.schema_file import read_schema
+from countervail.core.schema import Schema
 
 BUNDLED = Path(str(files("countervail.data") / "bundled"))
 DECLARED = {p.stem: p for p in [BUNDLED / "german_credit.toml", *sorted((BUNDLED / "words").glob("*.toml"))]}
@@ -30,6 +34,20 @@ FIXED = {
         "MaxDelqEver",
     },
 }
+
+HOURS = {"adult": "hours-per-week", "acs_income_ca_2018": "WKHP"}
+
+
+@pytest.mark.parametrize("name", HOURS)
+def test_nobody_is_told_to_work_more_than_sixty_hours_and_who_does_may(name):
+    read = read_schema(DECLARED[name])
+    column, coded = read[HOURS[name]], Schema(tuple(c for c in read if c.name == HOURS[name]))
+    frame = pd.DataFrame({column.name: np.arange(1.0, 100.0)})
+    limits = Constraints.of(Encoder.fit(cv.Table(frame, coded)), "test")
+    hours = frame[column.name].to_numpy()
+    may = limits.allows_values(0, hours, hours)
+    assert (may == ((hours >= hours[:, None]) & ((hours <= 60) | (hours == hours[:, None])))).all()
+    assert not limits.stuck(hours[:, None]).any()
 
 
 @pytest.mark.parametrize("name", DECLARED)
@@ -54,6 +72,7 @@ def test_forbidden_steps_are_between_values_that_the_set_has(name):
         ends = {v for pair in column.forbidden for v in pair} - {ANY}
         known = set(table.frame[column.name].dropna().unique()) | set(column.values or ())
         codes = {-9, -8, -7} if column.type == "numeric" else {"8"}  # FICO's dictionary has more codes than the rows
+        codes |= {*range(61, 100)} if column.name in HOURS.values() else set()
         assert ends <= known | codes, column.name
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -73,6 +73,19 @@ def class_sizes(release: PublishedTable) -> Ints:
 def _lines(release: PublishedTable) -> Ints | None:
     """How many rows each line stands for, where equal rows have been counted; None where each stands for itself."""
     return getattr(release, "counts", None)
+
+
+def _strange(release: PublishedRegions, table: Table) -> str | None:
+    """What is wrong with regions that cannot be about the table."""
+    missing = [n for n in release.regions.names if n not in table.frame.columns]
+    return f"the regions name {len(missing)} column(s) that the table does not have" if missing else None
+
+
+def _people(release: PublishedRegions, table: Table) -> Iterator[Flags]:
+    """Who of the table lies in each region."""
+    regions, step = release.regions, max(1, _PAIRS // max(len(table), 1))
+    for a in range(0, len(regions), step):
+        yield from regions[a : a + step].covers(table.frame)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +173,8 @@ class KAnonymity(Guarantee):
         """Count the rows of each class that left, then the people in each region."""
         if (broken := self.recount(release)) is not None:
             return broken
-        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
-            return f"the regions name {len(missing)} column(s) that the table does not have"
+        if (strange := _strange(release, table)) is not None:
+            return strange
         regions = getattr(release, "held", None) if self.centres else release.regions
         if regions is None:
             return None
@@ -243,11 +256,10 @@ class LDiversity(Guarantee):
         """Count the published rows; of answers, the different values of the people in each region."""
         if isinstance(release, PublishedTable) or self.kind != "distinct" or self.sensitive not in table.frame.columns:
             return self.recount(release)
-        if missing := [n for n in release.regions.names if n not in table.frame.columns]:
-            return f"the regions name {len(missing)} column(s) that the table does not have"
-        secret, regions, step = table.frame[self.sensitive], release.regions, max(1, _PAIRS // max(len(table), 1))
-        parts = (regions[a : a + step].covers(table.frame) for a in range(0, len(regions), step))
-        kinds = [secret[inside].nunique(dropna=False) for part in parts for inside in part]
+        if (strange := _strange(release, table)) is not None:
+            return strange
+        secret = table.frame[self.sensitive]
+        kinds = [secret[inside].nunique(dropna=False) for inside in _people(release, table)]
         if short := sum(n < self.l * (1 - SLACK) for n in kinds):
             return f"{short} of {len(kinds)} regions break {self.claim}; the least holds {min(kinds)} value(s)"
         return None
@@ -257,7 +269,9 @@ class LDiversity(Guarantee):
 class TCloseness(Guarantee):
     """In every released combination the values of a column are distributed within `t` of the whole release.
 
-    `tree` holds the hierarchy behind the "hierarchical" ground distance: one line per value, up to the root.
+    `tree` holds the hierarchy behind the "hierarchical" ground distance: one line per value, up to the root. `within`:
+    it holds in the groups of at least so many people that answers are made from, and of everybody in these. Who is in
+    a group is not shown, and people of others may fit what is shown: how their values are distributed is not promised.
     """
 
     t: float
@@ -265,6 +279,7 @@ class TCloseness(Guarantee):
     sensitive: str = ""
     against: Against = "register"
     tree: tuple[tuple[str, ...], ...] | None = None
+    within: int | None = None
 
     def __post_init__(self) -> None:
         _check_against("TCloseness", self.against)
@@ -276,7 +291,15 @@ class TCloseness(Guarantee):
     @property
     def claim(self) -> str:
         """The promise in a few words."""
-        return f"{self.t:g}-closeness ({self.ground} distance) of '{self.sensitive}'"
+        close = f"{self.t:g}-closeness ({self.ground} distance) of '{self.sensitive}'"
+        if self.within is None:
+            return close
+        return f"{close} within the groups of at least {self.within} people that answers are made from"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The promise as plain JSON data; of groups only where it is about groups."""
+        data = {"promise": "TCloseness", **plain_json(self)}
+        return data if self.within is not None else {n: v for n, v in data.items() if n != "within"}
 
     def reached(self, release: PublishedTable) -> Floats:
         """The distance of each published class from all of them together."""
@@ -286,6 +309,21 @@ class TCloseness(Guarantee):
     def failing(self, release: PublishedTable) -> Flags:
         """Which published classes are farther away than t."""
         return self.reached(release) > self.t + SLACK
+
+    def refute(self, release: PublishedRegions, table: Table, again: Again | None = None) -> str | None:
+        """Count the published rows; of answers, the people in each region. Groups are not shown, and not counted."""
+        counted = isinstance(release, PublishedTable) or self.within is not None
+        if counted or self.sensitive not in table.frame.columns:
+            return self.recount(release)
+        if (strange := _strange(release, table)) is not None:
+            return strange
+        secret, column = table.frame[self.sensitive], table.schema[self.sensitive]
+        inside = (inside for inside in _people(release, table) if inside.any())
+        tallies = (Tally.of((~who).astype(np.int64), secret) for who in inside)
+        apart = [float(tally.distances(self.ground, column, self.tree)[0]) for tally in tallies]
+        if short := sum(d > self.t + SLACK for d in apart):
+            return f"{short} of {len(apart)} regions break {self.claim}; the farthest is {max(apart):.3g} away"
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,7 +542,7 @@ class DifferentialPrivacy(Guarantee):
 # What a field of a stored promise holds, by its name.
 _STORED: dict[str, Callable[[Any], bool]] = {
     "k": lambda v: is_count(v, 1),
-    "answers": lambda v: v is None or is_count(v),
+    **dict.fromkeys(("answers", "within"), lambda v: v is None or is_count(v)),
     **dict.fromkeys(("l", "t", "epsilon", "delta", "model_epsilon", "model_delta"), is_number),
     **dict.fromkeys(("c", "rho"), lambda v: v is None or is_number(v)),
     **dict.fromkeys(("why", "against", "of", "kind", "sensitive", "ground", "adjacency", "page", "given"), is_text),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -104,11 +104,11 @@ class RegionSearch(BaseEstimator, ABC):
             regions = owned.regions(behind)
             answers = moved_answers(answers, found, model, asked.encoder, regions, _PASSED_OVER)
 
-        def look(constraints: Constraints, at: Ints) -> MovesFound:
+        def look(wanted: Sequence[tuple[Constraints, Ints]]) -> list[MovesFound]:
             model.again = True
-            return self._found(asked.only(at), owned, constraints, 1, model)
+            return [self._found(asked.only(at), owned, constraints, 1, model) for constraints, at in wanted]
 
-        return advised(answers, n, limits, asked, look)
+        return advised(answers, n, limits, asked, look, at_once=1)
 
     def _found(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self, get_args
@@ -32,17 +32,16 @@ from countervail.protect.cfk.groups.ranking import LOOKED_AT, RankedAskers, Seal
 from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.amounts import Amounts, Rounding
-from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
+from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable, SideBySide
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.relax import advised
-from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, PoolNearness, moved_answers, whole_cells
+from countervail.protect.cfk.moves.search import ROOM, MoveSearch, MovesFound, PoolNearness, moved_answers, whole_cells
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
 from countervail.protect.cfk.space import Space
 
 Grouping = Literal["clusters", "mondrian"]
 _CORNERS = 256  # made-up rows that tell one model from another
 _ADVISED = 2  # waves of candidates, where the question is which constraint stands in the way
-_ROOM = 1 << 22  # entries of asker x candidate x feature worked on at once
 
 
 class GroupSearch(WithoutRows, BaseEstimator):
@@ -161,27 +160,43 @@ class GroupSearch(WithoutRows, BaseEstimator):
         groups = self.candidates_.group[found.behind[found.behind >= 0]]
         answers = moved_answers(nothing, found, model, asked.encoder, self.sealed_.sealed.regions[groups])
 
-        def look(constraints: Constraints, at: Ints) -> MovesFound:
-            model.again = True
-            return self._found(asked.only(at), self._within(constraints, reach_.offers), 1, model, None, _ADVISED)
+        return advised(answers, n, limits, asked, partial(self._look, asked, reach, model))
 
-        return advised(answers, n, limits, asked, look)
+    def _within(self, constraints: Constraints, offers: Offers, like: Reachable | None = None) -> Reachable:
+        return Reachable(offers, Allowed(constraints), self.settings_.min_pureness, like)
 
-    def _within(self, constraints: Constraints, offers: Offers) -> Reachable:
-        return Reachable(offers, Allowed(constraints), self.settings_.min_pureness)
+    def _look(
+        self, asked: Queries, reach: Reachable, model: AskedModel, wanted: Sequence[tuple[Constraints, Ints]]
+    ) -> list[MovesFound]:
+        """What some of the queries would get under other constraints; all of them share their model calls."""
+        model.again = True
+        search = MoveSearch(model, REWARDS[self.settings_.reward], self.nearness_, self.cell_budget, _ADVISED)
+        x, ends = asked.x[np.concatenate([at for _, at in wanted])], np.cumsum([len(at) for _, at in wanted])[:-1]
+        kinds = [self._within(constraints, reach.offers, reach) for constraints, _ in wanted]
+
+        def source(blocked: Bools) -> SideBySide:
+            parts = zip(kinds, wanted, np.split(blocked, ends))
+            return SideBySide([self._askers(kind, asked.only(at))(own) for kind, (_, at), own in parts])
+
+        (found,) = search.find(x, source)
+        return found.parted(ends)
+
+    def _askers(self, reach: Reachable, some: Queries) -> Callable[..., Askers]:
+        """The askers of a batch, given what does not move."""
+        if self.ranks_ is None:
+            return partial(Askers, reach, some.encoder, some.x)
+        return partial(RankedAskers, reach, some.encoder, some.x, self.ranks_.of(some, LOOKED_AT))
 
     def _found(
-        self, asked: Queries, reach: Reachable, n: int, model: AskedModel, rounding: Rounding | None, waves: int = WAVES
+        self, asked: Queries, reach: Reachable, n: int, model: AskedModel, rounding: Rounding | None
     ) -> MovesFound:
         weights = REWARDS[self.settings_.reward]
-        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, waves, rounding)
-        short = waves == WAVES and not weights.spare  # others spend features on purpose
-        step, parts = max(1, _ROOM // (CANDIDATES * asked.x.shape[1])), []
+        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, WAVES, rounding, together=WAVES)
+        short = not weights.spare  # others spend features on purpose
+        step, parts = max(1, ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):
             some = asked.only(np.arange(a, min(a + step, len(asked))))
-            source: Callable[..., Askers] = partial(Askers, reach, asked.encoder, some.x)
-            if self.ranks_ is not None:
-                source = partial(RankedAskers, reach, asked.encoder, some.x, self.ranks_.of(some, LOOKED_AT))
+            source = self._askers(reach, some)
             parts.append(search.find(some.x, source, n, partial(source, step=LOOKED_AT) if short else None))
         return MovesFound.side_by_side([MovesFound.joined(answers) for answers in zip(*parts)])
 

@@ -18,7 +18,7 @@ from countervail.model.decision import Decision
 from countervail.protect.cfk.base import SearchSettings
 from countervail.protect.cfk.groups.candidates import Candidates, SetShape, SpanShape
 from countervail.protect.cfk.groups.group_table import GroupTable
-from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Moves, Reachable
+from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable
 
 
 def another_order(settings: SearchSettings) -> Any:
@@ -83,11 +83,8 @@ class RankedAskers(Askers):
         super().__init__(within, encoder, x, blocked, step)
         self._ranks = ranks
 
-    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
-        """The next candidates of some askers, and what these may move."""
-        found = self._ranks[at][:, self.step * wave : self.step * (wave + 1)]
-        some = np.flatnonzero(found[:, 0] >= 0)
-        return at[some], self.moves(at[some], found[some])
+    def _ranked(self, at: Ints, n: int) -> Ints:
+        return self._ranks[at, :n]
 
 
 LOOKED_AT = CANDIDATES * WAVES

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -26,7 +27,8 @@ class Moves:
     `goal` is the private value, or the value of the cell nearest to hers; `step` what the move costs: the way to the
     goal, and `VAGUE` times how far the cell reaches; `many` how many values the cell has; equal moves share a `name`.
     `must` (asker x feature): her own value is not allowed. `behind` (asker x candidate) is what the candidate is
-    known by outside, and `least` (asker) the share of combinations that must hold. At most `most` features may move.
+    known by outside, `least` (asker) the share of combinations that must hold, and `most` (asker) how many features may
+    move.
     """
 
     offers: Offers
@@ -40,7 +42,15 @@ class Moves:
     must: Bools
     behind: Ints
     least: Floats
-    most: int
+    most: Ints
+
+    @classmethod
+    def joined(cls, parts: Sequence[Moves]) -> Moves:
+        """Those of several askers, one below the other, towards the same offers."""
+        if len(parts) == 1:
+            return parts[0]
+        each = [f.name for f in fields(cls) if f.name != "offers"]
+        return cls(parts[0].offers, *(np.concatenate([getattr(p, name) for p in parts]) for name in each))
 
     def points(self, query: Ints, place: Ints, moved: Bools) -> Matrix:
         """Sets of moves with the nearest value of every moved cell."""
@@ -95,11 +105,14 @@ class LimitedColumn:
 
 class Reachable:
     """Candidates laid out for the search, once for all askers; `allowed` says what may move at all, and `least` is the
-    share of combinations that must keep the decision."""
+    share of combinations that must keep the decision. `like` has the same offers, and perhaps columns with limits."""
 
-    def __init__(self, offers: Offers, allowed: Allowed, least: float = 1.0) -> None:
+    def __init__(self, offers: Offers, allowed: Allowed, least: float = 1.0, like: Reachable | None = None) -> None:
         self.offers, self.allowed, self.least = offers, allowed, least
-        self.limits = [LimitedColumn.of(offers, int(j)) for j in allowed.limited]
+        known: dict[int, LimitedColumn] = {} if like is None else {limit.column: limit for limit in like.limits}
+        self.limits: list[LimitedColumn] = [
+            known.get(j) or LimitedColumn.of(offers, j) for j in allowed.limited.tolist()
+        ]
         self.columns = np.flatnonzero(~offers.quasi & ~allowed.fixed)
         self.private = offers.plain(offers.private, self.columns)
         self.scale = np.where(offers.measured, offers.scale, 0.0)[self.columns]
@@ -120,11 +133,19 @@ class Askers:
         self.outside = [c.outside(x[:, c.column]) for c in cells]
         self.offered = [self._offered(encoder, limit) for limit in within.limits]
 
-    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves]:
-        """The next nearest candidates of some askers, and what these may move."""
-        found = self.nearest(at, self.step * (wave + 1))[:, self.step * wave :]
-        some = np.flatnonzero(found[:, 0] >= 0)
-        return at[some], self.moves(at[some], found[some])
+    def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves]:
+        """The next nearest candidates of some askers, and what these may move; asker by asker, wave by wave."""
+        return self._by_wave(at, waves, self._ranked(at, self.step * waves.stop)[:, self.step * waves.start :])
+
+    def _ranked(self, at: Ints, n: int) -> Ints:
+        """Asker x rank: the first candidates of some askers (-1: none left)."""
+        return self.nearest(at, n)
+
+    def _by_wave(self, at: Ints, waves: range, found: Ints) -> tuple[Ints, Ints, Moves]:
+        whose, wave = np.repeat(at, len(waves)), np.tile(np.array(waves, dtype=np.int64), len(at))
+        apart = found.reshape(len(whose), self.step)
+        some = np.flatnonzero(apart[:, 0] >= 0)
+        return whose[some], wave[some], self.moves(whose[some], apart[some])
 
     def nearest(self, rows: Ints, n: int) -> Ints:
         """Asker x rank: the nearest candidates that have something to offer; fixed columns count for nothing."""
@@ -171,7 +192,8 @@ class Askers:
             may[:, :, limit.column] &= ok[query, limit.number[at]]
         may &= there[:, :, None] & ~self.closed[rows][:, None]
         step *= self.within.allowed.weights
-        least, name, most = np.full(len(rows), self.within.least), named(content), self.within.allowed.most
+        least, most = np.full(len(rows), self.within.least), np.full(len(rows), self.within.allowed.most)
+        name = named(content)
         return Moves(offers, x, candidate, may, goal, step, many, name, self.must[rows], candidate, least, most)
 
     def _offered(self, encoder: Encoder, limit: LimitedColumn) -> Bools:
@@ -186,6 +208,21 @@ class Askers:
             place = [c.column for c in self.within.offers.cells].index(j)
             differs = self.outside[place][:, limit.region]
         return np.asarray(every & differs & ~self.closed[:, j, None])
+
+
+class SideBySide:
+    """Askers of several kinds, one below the other."""
+
+    def __init__(self, parts: Sequence[Askers]) -> None:
+        self._parts = parts
+        self._starts = np.cumsum([0, *(len(p.x) for p in parts)])
+
+    def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves]:
+        """As each part has it."""
+        which = np.searchsorted(self._starts, at, side="right") - 1
+        found = [(i, self._parts[i].near(at[which == i] - self._starts[i], waves)) for i in np.unique(which).tolist()]
+        whose = np.concatenate([own + self._starts[i] for i, (own, _, _) in found])
+        return whose, np.concatenate([wave for _, (_, wave, _) in found]), Moves.joined([m for _, (_, _, m) in found])
 
 
 def named(content: Floats) -> Ints:

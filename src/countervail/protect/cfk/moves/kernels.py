@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from countervail.core._kernels import inner, kernel
+from countervail.core._kernels import Whole, inner, kernel
 from countervail.core.arrays import Bools, Floats, Ints
 
 _BINS = 64  # of distances, to look at near pairs first
@@ -205,3 +205,34 @@ def _away(x: Floats, v: Floats, scale: Floats, start: float, bound: float) -> fl
         if scale[j] >= 0.0:
             total += _term(x[j], v[j], scale[j])
     return total
+
+
+@kernel
+def number_rows(slots: Ints, held: Ints, count: Whole, rows: Ints) -> Ints:
+    """The number of each row, as bits: that of the first equal one.
+
+    New ones get the next numbers from `count` on and are written into `held`, which has room for them. `slots` (a power
+    of two, more than twice as many; -1: free) leads there.
+    """
+    out, last, free = np.empty(len(rows), np.int64), len(slots) - 1, count
+    for i in range(len(rows)):
+        z = np.uint64(0)
+        for j in range(rows.shape[1]):
+            z = (z ^ np.uint64(rows[i, j])) * np.uint64(0x9E3779B97F4A7C15)
+            z ^= z >> np.uint64(29)
+        at = np.int64(z & np.uint64(last))
+        while slots[at] >= 0:
+            same, n = True, slots[at]
+            for j in range(rows.shape[1]):
+                if held[n, j] != rows[i, j]:
+                    same = False
+                    break
+            if same:
+                break
+            at = (at + 1) & last
+        if slots[at] < 0:
+            slots[at] = free
+            held[free] = rows[i]
+            free += 1
+        out[i] = slots[at]
+    return out

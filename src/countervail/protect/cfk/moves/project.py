@@ -68,18 +68,20 @@ class RankedOwners:
         self._owned, self._allowed, self._encoder = owned, allowed, encoder
         self._x, self._ranks, self._blocked = x, ranks, blocked
 
-    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves | None]:
+    def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves | None]:
         """Those of the askers whose neighbour of this rank has a region, and what they may move towards it."""
+        (wave,) = waves
         at = at[self._ranks[at, wave] >= 0]
         pureness = self._owned.solve(self._ranks[at, wave])
         at, pureness = at[~np.isnan(pureness)], pureness[~np.isnan(pureness)]
         rows, which = np.unique(self._ranks[at, wave], return_inverse=True)
         if not len(rows):
-            return at, None
+            return at, at, None
         within = Reachable(self._owned.offers(rows), self._allowed)
         askers = Askers(within, self._encoder, self._x[at], self._blocked[at])
         moves = askers.moves(np.arange(len(at)), which.reshape(-1, 1))
-        return at, replace(moves, behind=self._ranks[at, wave][:, None], least=pureness)
+        behind = self._ranks[at, wave][:, None]
+        return at, np.full(len(at), wave), replace(moves, behind=behind, least=pureness)
 
 
 def way_left(moves: Moves, trials: Trials, points: Matrix) -> Floats:

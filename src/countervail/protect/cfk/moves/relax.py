@@ -17,6 +17,7 @@ from countervail.core.constraints import Constraints, must_keep
 from countervail.explain.answering import Answers, Queries
 from countervail.protect.cfk.moves.search import MovesFound
 
+Look = Callable[[Sequence[tuple[Constraints, Ints]]], list[MovesFound]]
 Part = tuple[str, int]  # which kind of constraint, on which column (-1: on none)
 _KINDS: Final = ("ways", "allowed", "forbidden")
 _WORDS: Final = {
@@ -30,6 +31,7 @@ _WORDS: Final = {
 }
 _MOST: Final = 3  # constraints named together
 _SEARCHES: Final = 40  # sets of constraints that are tried without
+AT_ONCE: Final = 8  # of them, where they share model calls: who is served by the first need not wait for the last
 NOTHING_HELPS: Final = "Without any constraints there would be none either."
 
 
@@ -53,22 +55,20 @@ def without(constraints: Constraints, parts: Sequence[Part]) -> Constraints:
 
 
 def advised(
-    answers: Answers, n: int, constraints: Constraints, asked: Queries, look: Callable[[Constraints, Ints], MovesFound]
+    answers: Answers, n: int, constraints: Constraints, asked: Queries, look: Look, at_once: int = AT_ONCE
 ) -> Answers:
     """Answers, `n` rows for each query, with a note for those who have none; `look` searches for some of the queries
-    under other constraints."""
+    under other constraints, `at_once` of them together."""
     open_ = np.flatnonzero(~answers.given[::n])
     if not constraints or not len(open_):
         return answers
     notes = list(answers.notes) if answers.notes is not None else [""] * len(answers.cells)
-    for i, note in _advice(constraints, asked, open_, look).items():
+    for i, note in _advice(constraints, asked, open_, look, at_once).items():
         notes[i * n] = note
     return replace(answers, notes=notes)
 
 
-def _advice(
-    constraints: Constraints, asked: Queries, open_: Ints, look: Callable[[Constraints, Ints], MovesFound]
-) -> dict[int, str]:
+def _advice(constraints: Constraints, asked: Queries, open_: Ints, look: Look, at_once: int) -> dict[int, str]:
     """For queries without an answer, what to give up to get one.
 
     What the answer without any constraints breaks is enough to give up; then fewer are tried.
@@ -77,36 +77,35 @@ def _advice(
     if not parts:
         return dict.fromkeys(open_.tolist(), NOTHING_HELPS)
     enough = _enough(constraints, parts, asked, open_, look)
-    tried = 0
-    for size in range(1, min(_MOST, len(parts)) + 1):
-        for chosen in combinations(parts, size):
-            tried += 1
-            wait = np.array([i for i, known in enough.items() if len(known) > size], dtype=np.int64)
-            if not len(wait) or tried > _SEARCHES:
-                break
-            served = look(without(constraints, chosen), wait).behind >= 0
-            enough |= dict.fromkeys(wait[served].tolist(), chosen)
+    tries = [t for size in range(1, min(_MOST, len(parts)) + 1) for t in combinations(parts, size)][:_SEARCHES]
+    for some in (tries[a : a + at_once] for a in range(0, len(tries), at_once)):
+        waiting = [np.array([i for i, known in enough.items() if len(known) > len(t)], dtype=np.int64) for t in some]
+        wanted = [(t, at) for t, at in zip(some, waiting) if len(at)]
+        if not wanted:
+            break
+        served: dict[int, tuple[Part, ...]] = {}
+        for (chosen, at), found in zip(wanted, look([(without(constraints, t), at) for t, at in wanted])):
+            for i in at[found.behind >= 0].tolist():
+                served.setdefault(i, chosen)  # the first that helps, which is one of the smallest
+        enough |= served
     said = {i: f"There would be one without {_listed(known, constraints, asked, i)}." for i, known in enough.items()}
     return {i: said.get(i, NOTHING_HELPS) for i in open_.tolist()}
 
 
 def _enough(
-    constraints: Constraints,
-    parts: list[Part],
-    asked: Queries,
-    open_: Ints,
-    look: Callable[[Constraints, Ints], MovesFound],
+    constraints: Constraints, parts: list[Part], asked: Queries, open_: Ints, look: Look
 ) -> dict[int, tuple[Part, ...]]:
     """For those who have an answer without any constraints: some that are enough to give up."""
-    free = look(without(constraints, parts), open_)
+    (free,) = look([(without(constraints, parts), open_)])
     enough, alike = {}, dict[tuple[Part, ...], list[int]]()
     for a in np.flatnonzero(free.behind >= 0).tolist():
         enough[int(open_[a])] = tuple(parts)
         broken = _broken(constraints, parts, asked, int(open_[a]), free.rows[a], int(free.moved[a].sum()))
         alike.setdefault(broken, []).append(int(open_[a]))
-    for broken, people in alike.items():  # where other values of a cell break more, all stays as it is
-        served = look(without(constraints, broken), np.array(people)).behind >= 0
-        enough |= {i: broken for i, ok in zip(people, served) if ok}
+    wanted = [(without(constraints, broken), np.array(people)) for broken, people in alike.items()]
+    # Where other values of a cell break more, all stays as it is.
+    for broken, (_, people), found in zip(alike, wanted, look(wanted) if wanted else ()):
+        enough |= dict.fromkeys(people[found.behind >= 0].tolist(), broken)
     return enough
 
 

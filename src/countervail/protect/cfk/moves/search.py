@@ -16,13 +16,14 @@ from countervail.core.region import Regions
 from countervail.explain.answering import Answers
 from countervail.protect.cfk.base import SAMPLED
 from countervail.protect.cfk.moves.amounts import Rounding, shown_names
-from countervail.protect.cfk.moves.askers import Moves
+from countervail.protect.cfk.moves.askers import CANDIDATES, Moves
 from countervail.protect.cfk.moves.kernels import pool_distances
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.sets import AskedModel, Earlier, Nearness, SetSearch, Trials, Weights
 
 _GAPS: Final = 1 << 24  # entries of value x region worked on at once
 LONG: Final = 3  # more changes than this are hard to act on: farther candidates may offer an answer with fewer
+ROOM: Final = 1 << 22  # entries of asker x candidate x feature worked on at once
 _TOGETHER: Final = 256  # askers with all their candidates in memory
 _ONCE: Final = 64  # so few values are not worth to be looked through for equal ones
 
@@ -110,11 +111,15 @@ class MovesFound:
         stacked = (np.stack([getattr(a, field.name) for a in answers], axis=1) for field in fields(cls))
         return cls(*(part.reshape(-1, *part.shape[2:]) for part in stacked))
 
-    def put(self, at: Ints, searched: SetSearch, wave: int) -> None:
+    def parted(self, ends: Ints) -> list[MovesFound]:
+        """Batches that were put together, one by one."""
+        return [MovesFound(*part) for part in zip(*(np.split(getattr(self, f.name), ends) for f in fields(self)))]
+
+    def put(self, at: Ints, searched: SetSearch, wave: Ints) -> None:
         """Write what a search found for the queries `at`."""
         some = np.flatnonzero(searched.place >= 0)
         moves, place, moved, rows = searched.moves, searched.place[some], searched.moved[some], at[some]
-        self.behind[rows], self.moved[rows], self.wave[rows] = moves.behind[some, place], moved, wave
+        self.behind[rows], self.moved[rows], self.wave[rows] = moves.behind[some, place], moved, wave[some]
         self.names[rows] = np.where(moved, moves.name[some, place], 0)
         self.shown[rows] = shown_names(searched, some, searched.rows[some])
         self.rows[rows] = searched.rows[some]
@@ -124,8 +129,9 @@ class MovesFound:
 class Source(Protocol):
     """Where a batch of askers finds candidates, wave after wave."""
 
-    def near(self, at: Ints, wave: int) -> tuple[Ints, Moves | None]:
-        """Those of the askers who have candidates in this wave, and what they may move towards them (None: nobody)."""
+    def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves | None]:
+        """Those of the askers who have candidates in these waves, asker by asker, with the wave of each entry, and what
+        they may move towards them (None: nobody)."""
         ...
 
 
@@ -139,6 +145,7 @@ class MoveSearch:
     cell_budget: int
     waves: int
     rounding: Rounding | None = None  # of amounts; None leaves the candidates' own
+    together: int = 1  # waves after the first that share their model calls; the nearest one that serves counts
 
     def find(
         self, x: Matrix, source: Callable[[Bools], Source], n: int = 1, wide: Callable[[Bools], Source] | None = None
@@ -164,15 +171,15 @@ class MoveSearch:
 
     def _search(self, source: Source, found: MovesFound, earlier: Earlier, among: Bools, waves: int) -> None:
         """The nearest candidates, then the next ones for those whom these did not help."""
-        for wave in range(waves):
+        for some in (range(1), *(range(a, min(a + self.together, waves)) for a in range(1, waves, self.together))):
             open_ = np.flatnonzero(among & (found.behind < 0))
-            if not len(open_):
-                return
-            at, moves = source.near(open_, wave)
-            self.model.again |= wave > 0
-            if moves is not None and len(at):
-                mine = Earlier(earlier.names[:, at], earlier.features)
-                found.put(at, self._best(moves, mine), wave)
+            self.model.again |= some.start > 0
+            step = max(1, ROOM // (len(some) * CANDIDATES * found.moved.shape[1]))
+            for a in range(0, len(open_), step):
+                at, wave, moves = source.near(open_[a : a + step], some)
+                if moves is not None and len(at):
+                    mine = Earlier(earlier.names[:, at], earlier.features)
+                    found.put(at, self._best(moves, mine, whose=at), wave)
 
     def _shorten(self, wide: Callable[[Bools], Source], found: MovesFound) -> None:
         """Fewer moves, of all candidates, for those who would have to make many."""
@@ -182,13 +189,18 @@ class MoveSearch:
             return
         source = wide(np.zeros(found.moved.shape, dtype=bool))
         for some in np.split(long, range(_TOGETHER, len(long), _TOGETHER)):
-            at, moves = source.near(some, 0)
+            at, wave, moves = source.near(some, range(1))
             if moves is not None and len(at):
-                found.put(at, self._best(moves, Earlier(found.names[None, at][:0]), size[at]), 1)
+                found.put(at, self._best(moves, Earlier(found.names[None, at][:0]), size[at]), wave + 1)
 
-    def _best(self, moves: Moves, earlier: Earlier, below: Ints | None = None) -> SetSearch:
+    def _best(self, moves: Moves, earlier: Earlier, below: Ints | None = None, whose: Ints | None = None) -> SetSearch:
+        """The best set of each entry; with `whose`, of the first entry of each asker that has one."""
         search = SetSearch(moves, self.model, self.weights, self.nearness, self.cell_budget, earlier, below)
         search.run()
+        if whose is not None:
+            served = np.flatnonzero(search.place >= 0)
+            first = served[np.unique(whose[served], return_index=True)[1]]
+            search.place[np.setdiff1d(served, first)] = -1
         if self.rounding is not None:
             self.rounding.settle(search)
         return search

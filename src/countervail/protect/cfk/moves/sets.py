@@ -20,6 +20,7 @@ from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.encode import Encoder
 from countervail.model.decision import Decision
 from countervail.protect.cfk.moves.askers import Moves
+from countervail.protect.cfk.moves.recall import KnownPoints
 
 _CHUNK: Final = 50_000  # rows of one model call
 _SLICE: Final = 2_000  # rows of whole cells asked about per query and round
@@ -53,6 +54,9 @@ REWARDS: Final[dict[str, Weights]] = {
 PROJECTED: Final = {**REWARDS, "sparsity": Weights(1.0, 0.0, 0), "plausibility": Weights(0.5, 1.0, 1)}
 
 
+Ask = Callable[[Matrix], Any]  # one answer for each row
+
+
 class AskedModel:
     """What the model says about coded rows, asked in pieces that bound memory.
 
@@ -63,8 +67,8 @@ class AskedModel:
     def __init__(self, decision: Decision, desired: Bools, encoder: Encoder) -> None:
         self._decision, self._desired, self._encoder = decision, desired, encoder
         self.scored, self.again = decision.has_scores, False
-        self._said: list[tuple[Any, Matrix, Any]] = []
-        self._known: dict[Any, dict[bytes, Any]] = {self.accepts: {}, self._lean: {}}
+        self._said: list[tuple[Ask, Matrix, Floats]] = []
+        self._known: dict[Ask, KnownPoints] = {}
 
     def accepts(self, rows: Matrix) -> Bools:
         """Which rows get the desired decision."""
@@ -79,28 +83,33 @@ class AskedModel:
 
     def accepts_points(self, rows: Matrix) -> Bools:
         """The same for rows that may come again."""
-        return np.asarray(self._recalled(self.accepts, rows), dtype=bool)
+        return self._recalled(self.accepts, rows) > 0
 
     def scores(self, rows: Matrix) -> Floats:
         """How strongly the model leans to the desired decision, for rows that may come again."""
-        return np.asarray(self._recalled(self._lean, rows), dtype=float)
+        return self._recalled(self._lean, rows)
 
     def _lean(self, rows: Matrix) -> Floats:
         parts = [self._decision.scores(frame)[:, self._desired].sum(axis=1) for frame in self._frames(rows)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def _recalled(self, ask: Callable[[Matrix], Any], rows: Matrix) -> Any:
+    def _recalled(self, ask: Ask, rows: Matrix) -> Floats:
         if not self.again:
-            self._said.append((ask, rows, said := ask(rows)))
+            said = np.asarray(ask(rows), dtype=float)
+            self._said.append((ask, rows, said))
             return said
         for asked, old, answers in self._said:
-            self._known[asked].update(zip(_contents(old), answers.tolist()))
+            self._points(asked, old).tell(old, answers)
         self._said.clear()
-        known, contents = self._known[ask], _contents(rows)
-        fresh = np.array([i for i, content in enumerate(contents) if content not in known], dtype=np.int64)
+        points = self._points(ask, rows)
+        known, fresh = points.recall(rows)
         if len(fresh):
-            known.update(zip((contents[i] for i in fresh), ask(rows[fresh]).tolist()))
-        return [known[content] for content in contents]
+            points.tell(rows[fresh], np.asarray(ask(rows[fresh]), dtype=float))
+            known = points.recall(rows)[0]
+        return known
+
+    def _points(self, ask: Ask, rows: Matrix) -> KnownPoints:
+        return self._known.setdefault(ask, KnownPoints(rows.shape[1]))
 
     def _frames(self, rows: Matrix) -> Iterator[pd.DataFrame]:
         return (self._encoder.decode(rows[a : a + _CHUNK]) for a in range(0, len(rows), _CHUNK))
@@ -261,7 +270,7 @@ class SetSearch:
         """Equal moves once, towards the first candidate that offers them; no move at all is no answer."""
         trials = Trials(trials.query, trials.place, trials.moved | self.moves.must[trials.query])
         size = trials.moved.sum(axis=1)
-        most = np.minimum(self.moves.most, self.below[trials.query] - 1)
+        most = np.minimum(self.moves.most, self.below - 1)[trials.query]
         trials = trials.take(np.flatnonzero((size > 0) & (size <= most)))
         names = self.moves.add_up(trials.query, trials.place, trials.moved)[1]
         apart = names + trials.query * _APART
@@ -333,7 +342,7 @@ class SetSearch:
             at, fewer = served[some], self.moved[served[some]].copy()
             fewer[np.arange(len(at)), column[some]] = False
             self._take_pure(self._accepted(Trials(at, self.place[at], fewer)))
-        self.place[served[self.moved[served].sum(axis=1) > moves.most]] = -1
+        self.place[served[self.moved[served].sum(axis=1) > moves.most[served]]] = -1
 
     def _draw_near(self) -> bool:
         """Give each answer the small step that brings it most, if one is worth it; whether any answer got one."""
@@ -390,12 +399,6 @@ class SetSearch:
 
     def _take(self, i: int, place: int, moved: Bools, share: float, drawn: bool) -> None:
         self.place[i], self.moved[i], self.share[i], self.drawn[i] = place, moved, share, drawn
-
-
-def _contents(rows: Matrix) -> list[bytes]:
-    """Each row as bytes."""
-    width, content = rows.shape[1] * rows.itemsize, np.ascontiguousarray(rows).tobytes()
-    return [content[a : a + width] for a in range(0, len(content), width)]
 
 
 def _ranks(group: Ints) -> Ints:
