@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import countervail as cv
 from countervail.attack import Averaging, Extraction, RecourseMembership
+from countervail.attack.asking import recourse_membership
 from countervail.attack.asking.averaging import Heard, _average, _same
 from countervail.attack.shared.planted import MemorisingOracle, NoisyOracle, StripedOracle, VerbatimOracle
 from countervail.testing import small_model, small_table
@@ -133,3 +134,22 @@ def test_nobody_who_gets_an_answer_is_said():
     assert Averaging().run(oracle, TABLE, CONTROL).remarks == ("No query was answered.",)
     with pytest.raises(ValueError, match="hardly anybody"):
         RecourseMembership().run(oracle, TABLE, CONTROL)
+
+
+class Counting:
+    """Passes questions on, and counts the rows that are asked about."""
+
+    def __init__(self, oracle):
+        self.oracle, self.asked = oracle, []
+
+    def explain(self, rows):
+        self.asked.append(len(rows))
+        return self.oracle.explain(rows)
+
+
+def test_what_is_usual_is_asked_once_and_of_some_strangers_only(monkeypatch):
+    monkeypatch.setattr(recourse_membership, "_KNOWN", 30)
+    oracle = Counting(MemorisingOracle(TABLE))
+    found = RecourseMembership("likelihood-ratio", n_targets=20).run(oracle, TABLE, CONTROL)
+    assert sorted(oracle.asked) == [20, 20, 30]
+    assert found.members.n

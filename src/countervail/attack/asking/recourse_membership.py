@@ -23,7 +23,10 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 
 _ALIKE = 10  # strangers whose distances say what is usual for a person
+_KNOWN = 2_000  # strangers, at most, who are asked about to know what is usual
 _LEAST = 1e-6  # added to distances before logarithms are taken
+
+Usual = Callable[[pd.DataFrame], Floats]  # people -> what is usual for each, several figures a person
 
 
 class RecourseMembership(OracleAttack):
@@ -36,7 +39,7 @@ class RecourseMembership(OracleAttack):
     again : callable, optional
         Fits the oracle to another table: `again(table)`. Then what is usual comes from oracles that were fitted to
         strangers, as published, and records that are planted into the table are told from ones that are left out.
-        Otherwise what is usual comes from the strangers who are most alike.
+        Otherwise what is usual comes from the strangers who are most alike, among 2,000 at most.
     shadows : int
         How many oracles are fitted to strangers.
     fpr : float
@@ -113,7 +116,8 @@ class RecourseMembership(OracleAttack):
             order = generator(self.random_state).permutation(len(control))
             known = control.take(order[: len(order) // 2])
             strangers = self._drawn(control.take(order[len(order) // 2 :]))
-            inside, outside = (self._unusual(oracle, p, table, known) for p in (members, strangers))
+            usual = self._by_shadows(table, known) if self.again is not None else self._by_alike(oracle, table, known)
+            inside, outside = (_unusual(oracle, p, table, known, usual) for p in (members, strangers))
         if self.again is not None:
             order = generator(self.random_state).permutation(len(strangers))
             put, left = strangers.iloc[order[::2]], strangers.iloc[order[1::2]]
@@ -138,32 +142,40 @@ class RecourseMembership(OracleAttack):
             curve=told_by.curve,
         )
 
-    def _unusual(self, oracle: Explains, people: pd.DataFrame, table: Table, known: Table) -> Floats:
-        """By how many standard deviations the logarithm of a distance is above what is usual for such a stranger."""
-        here = np.log(_distances(oracle, people, table, known) + _LEAST)
-        if self.again is not None:
-            usual = self._shadowed(people, table, known)
-        else:
-            theirs = np.log(_distances(oracle, known.frame, table, known) + _LEAST)
-            answered = ~np.isnan(theirs)
-            if not answered.any():
-                return np.full(len(people), np.nan)
-            usual = theirs[answered][_alike(people, known.frame[answered], table)]
-        middle, spread = np.nanmean(usual, axis=1), np.nanstd(usual, axis=1)
-        overall = float(np.nanmean(spread)) or 1.0
-        score: Floats = (here - middle) / ((spread + overall) / 2)
-        return score
+    def _by_alike(self, oracle: Explains, table: Table, known: Table) -> Usual:
+        """Logarithms of the distances of the strangers who are most alike; so many strangers are asked at most."""
+        rng = generator(self.random_state)
+        some = known.frame.iloc[rng.permutation(len(known))[:_KNOWN]] if len(known) > _KNOWN else known.frame
+        theirs = np.log(_distances(oracle, some, table, known) + _LEAST)
+        answered = ~np.isnan(theirs)
+        if not answered.any():
+            return lambda people: np.full((len(people), 1), np.nan)
+        return lambda people: theirs[answered][_alike(people, some[answered], table)]
 
-    def _shadowed(self, people: pd.DataFrame, table: Table, known: Table) -> Floats:
+    def _by_shadows(self, table: Table, known: Table) -> Usual:
         """Logarithms of distances by oracles that were fitted to strangers, person x oracle."""
         assert self.again is not None
-        rng, said = generator(self.random_state), []
-        for _ in range(self.shadows):
-            half = rng.permutation(len(known))[: max(len(known) * 2 // 3, 1)]
-            said.append(np.log(_distances(self.again(known.take(half)), people, table, known) + _LEAST))
-        usual = np.column_stack(said)
-        usual[np.isnan(usual).all(axis=1)] = float(np.nanmean(usual)) if not np.isnan(usual).all() else 0.0
+        rng = generator(self.random_state)
+        halves = (rng.permutation(len(known))[: max(len(known) * 2 // 3, 1)] for _ in range(self.shadows))
+        oracles = [self.again(known.take(half)) for half in halves]
+
+        def usual(people: pd.DataFrame) -> Floats:
+            said = np.column_stack([np.log(_distances(o, people, table, known) + _LEAST) for o in oracles])
+            said[np.isnan(said).all(axis=1)] = float(np.nanmean(said)) if not np.isnan(said).all() else 0.0
+            return said
+
         return usual
+
+
+def _unusual(oracle: Explains, people: pd.DataFrame, table: Table, known: Table, usual: Usual) -> Floats:
+    """By how many standard deviations the logarithm of a distance is above what is usual for such a stranger."""
+    here, there = np.log(_distances(oracle, people, table, known) + _LEAST), usual(people)
+    if np.isnan(there).all():
+        return np.full(len(people), np.nan)
+    middle, spread = np.nanmean(there, axis=1), np.nanstd(there, axis=1)
+    overall = float(np.nanmean(spread)) or 1.0
+    score: Floats = (here - middle) / ((spread + overall) / 2)
+    return score
 
 
 def _distances(oracle: Explains, people: pd.DataFrame, table: Table, reference: Table) -> Floats:
