@@ -42,7 +42,7 @@ class KeptLines:
 def worth_keeping(sample: Any) -> bool:
     """Whether rows like these are often equal; whatever is said, results are the same."""
     distinct = sample.group_by(sample.column_names, use_threads=False).aggregate([])
-    return sample.num_rows == _LOOKED_AT and distinct.num_rows < (1 - _EQUAL) * sample.num_rows
+    return bool(sample.num_rows == _LOOKED_AT and distinct.num_rows < (1 - _EQUAL) * sample.num_rows)
 
 
 def sampled(rows: str) -> str:
