@@ -357,12 +357,14 @@ class LeavesOne(Intersection):
     """One person left, whatever is asked."""
 
     def figures(self, oracle, table, control):
-        return self._left(np.ones_like(super().figures(oracle, table, control).set_sizes))
+        sizes = np.ones_like(super().figures(oracle, table, control).set_sizes)
+        return self._left(sizes, sizes, table)
 
 
 class LeavesMany(Intersection):
     def figures(self, oracle, table, control):
-        return self._left(np.full_like(super().figures(oracle, table, control).set_sizes, 50))
+        sizes = np.full_like(super().figures(oracle, table, control).set_sizes, 50)
+        return self._left(sizes, sizes, table)
 
 
 ATTACKS = {

@@ -410,14 +410,14 @@ def test_a_value_of_ones_own_is_so_in_every_row_of_that_person(run, tmp_path):
     assert code == 2 and "--keep pay" in err
 
 
-def test_a_dossier_speaks_of_people_and_says_that_attacks_try_rows():
+def test_a_dossier_speaks_of_people_and_says_how_attacks_count_them():
     table = small_table(240)
     rows = cv.Table(table.frame.assign(id=[f"K{i % 120:03}" for i in range(240)]), table.schema)
     members, others = rows.split(test_size=0.5, random_state=0)
     release = cv.Mondrian(k=5).fit(members).protect(members)
     made = cv.audit(release, members, control=others, attacks=["linkage"])
     assert made.asked["people"] == made.asked["controls"] == 60
-    assert any("try rows one by one (120 rows of 60 people)" in c for c in made.caveats)
+    assert any("(120 rows of 60 people): attacks count people" in c for c in made.caveats)
 
 
 def test_risks_of_a_release_are_those_of_people_not_of_their_rows(run, tmp_path):

@@ -212,11 +212,9 @@ class CFK(Savable, RegionProtector):
         takes the purest region found whose NCP is at most 1.25 times, or 3 points above, the least possible.
     l, t : number, optional
         Every group holds at least `l` different values of the sensitive column, or its values are distributed within
-        `t` of all people's (equal ground distance). With "groups", met by merging groups; what an answer shows fits
-        people of other groups too, who add different values (`l` holds of all who fit) but may be distributed otherwise
-        (`t` is about the group). With "exact", of the people in each region, met by regions of more people, which need
-        not be the smallest: `t` with `reward="none"` only, because part of a region fits further people. Not with
-        "grasp".
+        `t` of all people's (equal ground distance). With "groups", met by merging groups; people of other groups fit
+        an answer too: `l` holds of all who fit, `t` of the group. With "exact", met by regions of more people, which
+        need not be the smallest; `t` with `reward="none"` only, as part of a region fits further people.
     sensitive : str, optional
         The column of `l` and `t`, which need it: the promise names it, and is known before any table is.
     previous : Roster, optional
@@ -320,8 +318,7 @@ class CFK(Savable, RegionProtector):
         verify_promised(self)
         k = KAnonymity(self.k, against="algorithm" if self._in_groups else "register")
         parts: list[Guarantee] = [k]
-        # Merging reads sensitive values, so these two parts hold against the register only. What is shown of a group
-        # fits others too: they add different values, but may be distributed otherwise.
+        # Merging reads sensitive values, so these two parts hold against the register only.
         if self.l is not None:
             parts.append(LDiversity(self.l, "distinct", self.sensitive or ""))
         if self.t is not None:

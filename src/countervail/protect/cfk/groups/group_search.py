@@ -32,8 +32,8 @@ from countervail.protect.cfk.groups.ranking import LOOKED_AT, RankedAskers, Seal
 from countervail.protect.cfk.groups.roster import Roster
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.amounts import Amounts, Rounding
-from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, Reachable, SideBySide
-from countervail.protect.cfk.moves.offers import Offers
+from countervail.protect.cfk.moves.askers import CANDIDATES, WAVES, Askers, JoinedAskers, Reachable
+from countervail.protect.cfk.moves.offers import Offers, offered
 from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import ROOM, MoveSearch, MovesFound, PoolNearness, moved_answers, whole_cells
 from countervail.protect.cfk.moves.sets import REWARDS, AskedModel
@@ -127,24 +127,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
         self.constraints_ = self.settings_.constraints(self.encoder_)
         self.reach_: Reachable | None = None
         if self.settings_.reward != "none" and len(self.candidates_.group):
-            self.reach_ = self._within(self.constraints_, self._offers())
+            self.reach_ = self._within(self.constraints_, offered(self.sealed_, self.candidates_))
             self.nearness_ = PoolNearness(self.reach_.offers)
             self.amounts_ = Amounts.of(self.encoder_, self.reach_.offers.quasi, self.reach_.offers.pool_private)
-
-    def _offers(self) -> Offers:
-        """The candidates, and the sealed table as a whole: distinct pairs of a group and a private vector."""
-        made, judged = self.sealed_, self.candidates_
-        every = Candidates(made)
-        register = [made.register.get(axis.name, np.zeros(0)) for axis in made.sealed.regions.axes]
-        return Offers.of(
-            made.encoder,
-            judged.heom,
-            made.sealed.regions,
-            list(made.reach.T),
-            register,
-            (judged.group, judged.private),
-            (every.group, every.private),
-        )
 
     def _moved(self, asked: Queries) -> Answers:
         """The fewest moves towards a near candidate, several answers to each query if several are wanted."""
@@ -159,7 +144,6 @@ class GroupSearch(WithoutRows, BaseEstimator):
         found = self._found(asked, reach, n, model, rounding if self.settings_.amounts == "round" else None)
         groups = self.candidates_.group[found.behind[found.behind >= 0]]
         answers = moved_answers(nothing, found, model, asked.encoder, self.sealed_.sealed.regions[groups])
-
         return advised(answers, n, limits, asked, partial(self._look, asked, reach, model))
 
     def _within(self, constraints: Constraints, offers: Offers, like: Reachable | None = None) -> Reachable:
@@ -174,9 +158,9 @@ class GroupSearch(WithoutRows, BaseEstimator):
         x, ends = asked.x[np.concatenate([at for _, at in wanted])], np.cumsum([len(at) for _, at in wanted])[:-1]
         kinds = [self._within(constraints, reach.offers, reach) for constraints, _ in wanted]
 
-        def source(blocked: Bools) -> SideBySide:
+        def source(blocked: Bools) -> JoinedAskers:
             parts = zip(kinds, wanted, np.split(blocked, ends))
-            return SideBySide([self._askers(kind, asked.only(at))(own) for kind, (_, at), own in parts])
+            return JoinedAskers([self._askers(kind, asked.only(at))(own) for kind, (_, at), own in parts])
 
         (found,) = search.find(x, source)
         return found.parted(ends)

@@ -210,7 +210,7 @@ class Askers:
         return np.asarray(every & differs & ~self.closed[:, j, None])
 
 
-class SideBySide:
+class JoinedAskers:
     """Askers of several kinds, one below the other."""
 
     def __init__(self, parts: Sequence[Askers]) -> None:

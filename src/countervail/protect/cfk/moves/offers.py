@@ -17,7 +17,8 @@ from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.core.distance import HEOM
 from countervail.core.encode import Encoder
 from countervail.core.region import Regions
-from countervail.protect.cfk.groups.candidates import SetShape, SpanShape, shapes
+from countervail.protect.cfk.groups.candidates import Candidates, SetShape, SpanShape, shapes
+from countervail.protect.cfk.groups.group_table import GroupTable
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -175,3 +176,18 @@ def _nearest_members(options: tuple[Floats, ...], n: int, measured: bool, missin
             near = known[np.abs(known[None] - values[:-1, None]).argmin(axis=1)]
             out[a, :-1] = np.where(values[:-1] == missing, out[a, :-1], near)
     return out
+
+
+def offered(made: GroupTable, judged: Candidates) -> Offers:
+    """The candidates, and the sealed table as a whole: distinct pairs of a group and a private vector."""
+    every = Candidates(made)
+    register = [made.register.get(axis.name, np.zeros(0)) for axis in made.sealed.regions.axes]
+    return Offers.of(
+        made.encoder,
+        judged.heom,
+        made.sealed.regions,
+        list(made.reach.T),
+        register,
+        (judged.group, judged.private),
+        (every.group, every.private),
+    )
