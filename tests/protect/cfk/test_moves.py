@@ -80,11 +80,10 @@ def judged_by_the_owner(monkeypatch):
 def ranked_by_the_owner(monkeypatch):
     """The nearest candidates by the distance to their owner's row, not to the region."""
     monkeypatch.setattr(askers, "CANDIDATES", 3)
-    real, seen = group_search.GroupSearch._offers, Peeked(monkeypatch)
+    real, seen = group_search.offered, Peeked(monkeypatch)
 
-    def offers(self):
-        made, rows, private = real(self), seen.rows, seen.private
-        self.heom = self.candidates_.heom
+    def offers(sealed, judged):
+        made, rows, private = real(sealed, judged), seen.rows, seen.private
         same = [
             (rows[:, private] == v).all(axis=1) & (seen.group == g)
             for g, v in zip(made.group, made.private[:, private])
@@ -92,14 +91,14 @@ def ranked_by_the_owner(monkeypatch):
         owners = rows[[int(np.flatnonzero(s)[0]) for s in same]]
 
         def nearest(of, at, n):
-            away = [self.heom.between(np.repeat(x[None], len(owners), axis=0), owners) for x in of.x[at]]
+            away = [judged.heom.between(np.repeat(x[None], len(owners), axis=0), owners) for x in of.x[at]]
             order = np.argsort(np.stack(away), axis=1, kind="stable")[:, :n]
             return np.pad(order, ((0, 0), (0, n - order.shape[1])), constant_values=-1)
 
         monkeypatch.setattr(askers.Askers, "nearest", nearest)
         return made
 
-    monkeypatch.setattr(group_search.GroupSearch, "_offers", offers)
+    monkeypatch.setattr(group_search, "offered", offers)
 
 
 @pytest.mark.parametrize("unsound", [near_to_rows, judged_by_the_owner, ranked_by_the_owner])
