@@ -31,6 +31,7 @@ COMMANDS = {
     "rules": Words(f"rules {_GIVEN} --k 5"),
     "recommend": Words(f"recommend {_GIVEN} --priority correctness"),
     "dit": Words(f"dit {_GIVEN} --k 5 --sensitive job --json"),
+    "holdout": Words(f"holdout {_GIVEN} --members {{out}}/members.csv --control {{out}}/others.csv"),
     "attack": Words(f"attack linkage {{answers}} {_BEHIND}"),
     "audit": Words(_AUDIT, ends=(0, 3)),
     "compare": Words(f"compare {_GIVEN} --model {{model}} --control {{control}} --answers 100"),

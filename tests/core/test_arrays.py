@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countervail.core import arrays
 from countervail.core.arrays import distinct_frame_rows, distinct_rows, every_combination, first_best
 
 small = st.sampled_from([0.0, 1.0, 2.0, np.nan])
@@ -67,31 +66,6 @@ def test_rows_of_a_frame_count_once_with_their_number():
     frame = pd.DataFrame({"a": ["x", None, "x", None], "b": [1, 2, 1, 2], "c": range(4)})
     rows, counts = distinct_frame_rows(frame, ["a", "b"])
     assert rows["b"].tolist() == [1, 2] and counts.tolist() == [2, 2]
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_a_frame_of_blocks_is_the_frame_of_its_columns(quick, monkeypatch):
-    if not quick:
-        monkeypatch.setattr(arrays, "_OF_BLOCKS", None)
-    expected = pd.DataFrame({"a": [1, 2], "b": pd.Categorical(["x", "y"]), "c": [3, 4], "d": [0.5, np.nan]})
-    blocks = [
-        (np.array([[1, 2], [3, 4]]), np.array([0, 2])),
-        (np.array([[0.5, np.nan]]), np.array([3])),
-        (expected["b"].array, np.array([1])),
-    ]
-    made = arrays.frame_of_blocks(blocks, expected.columns, 2)
-    pd.testing.assert_frame_equal(made, expected)
-    made.loc[0, "a"] = 7
-    assert made["a"].tolist() == [7, 2]
-
-
-@pytest.mark.parametrize("quick", [True, False])
-def test_the_arrays_of_columns_stand_in_their_order(quick, monkeypatch):
-    if not quick:
-        monkeypatch.setattr(arrays, "_ARRAYS", None)
-    frame = pd.DataFrame({"b": pd.Categorical(["x"]), "a": [1], "c": [0.5]})
-    assert [values[0] for values in arrays.column_arrays(frame)] == ["x", 1, 0.5]
-    assert [values.dtype for values in arrays.column_arrays(frame)] == frame.dtypes.tolist()
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=5))

@@ -17,46 +17,6 @@ Bools = NDArray[np.bool_]
 Matrix = Floats  # rows as numbers and codes, one column each
 
 
-# How pandas itself makes a frame of arrays that are known to be whole columns: in a third of the time.
-_OF_ARRAYS: Any = getattr(pd.DataFrame, "_from_arrays", None)
-
-
-def frame_of(columns: Sequence[Any], names: pd.Index) -> pd.DataFrame:
-    """A frame of arrays of equal length, at least one, each in its own dtype; they are not copied."""
-    if _OF_ARRAYS is None:
-        held = {n: pd.Series(c, dtype=c.dtype, copy=False) for n, c in zip(names, columns)}
-        return pd.DataFrame(held, columns=names, copy=False)
-    made: pd.DataFrame = _OF_ARRAYS(columns, names, pd.RangeIndex(len(columns[0])), verify_integrity=False)
-    return made
-
-
-# Public in pandas 3: numbers of one dtype come as one block, and nothing has to be grouped.
-_OF_BLOCKS: Any = getattr(getattr(pd.api, "internals", None), "create_dataframe_from_blocks", None)
-# The columns as pandas stores them; each as a Series takes ten times as long.
-_ARRAYS: Any = getattr(pd.DataFrame, "_iter_column_arrays", None)
-
-
-def frame_of_blocks(blocks: Sequence[tuple[Any, Ints]], names: pd.Index, rows: int) -> pd.DataFrame:
-    """A frame of arrays and the columns that each stands for: columns x rows of numpy, or one column of pandas."""
-    if _OF_BLOCKS is not None:
-        made: pd.DataFrame = _OF_BLOCKS(blocks, index=pd.RangeIndex(rows), columns=names)
-        return made
-    columns: dict[int, Any] = {}
-    for values, places in blocks:
-        columns.update(zip(places.tolist(), values if isinstance(values, np.ndarray) else [values]))
-    return frame_of([columns[j] for j in range(len(names))], names)
-
-
-def column_arrays(frame: pd.DataFrame) -> list[Any]:
-    """The array of each column, in order."""
-    return list(_ARRAYS(frame)) if _ARRAYS is not None else [plain_array(values.array) for _, values in frame.items()]
-
-
-def plain_array(values: Any) -> Any:
-    """The array of a column as frames store it: numpy's own where numpy can."""
-    return values.to_numpy() if isinstance(values, pd.arrays.NumpyExtensionArray) else values
-
-
 def unlike(a: Any, b: Any) -> Bools:
     """Where values differ; a missing one (NaN) is like another missing one."""
     differ: Bools = (a != b) & ~(np.isnan(a) & np.isnan(b))

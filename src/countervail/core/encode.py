@@ -11,9 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Ints, Matrix, column_arrays, frame_of, frame_of_blocks, plain_array
+from countervail.core.arrays import Ints, Matrix
 from countervail.core.conform import conform_column
 from countervail.core.errors import SchemaError, bad_parameter
+from countervail.core.frames import (
+    FramePattern,
+    category_labels,
+    column_arrays,
+    frame_of,
+    frame_of_blocks,
+    plain_array,
+)
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table, to_pandas
 
@@ -97,6 +105,9 @@ class Coding:
             place = values.codes.item(0)
             code: float | None = self.spelt[place] if place >= 0 else None
             return code
+        if isinstance(values, pd.Categorical):
+            place = values.codes.item(0)
+            return self.code_of(category_labels(values.dtype)[place]) if place >= 0 else None
         value = values[0]
         return self.code_of(value.item() if isinstance(value, np.generic) else value)
 
@@ -121,6 +132,7 @@ class Encoder:
     blocks: tuple[tuple[np.dtype[Any], Ints], ...] = field(init=False, repr=False)  # numbers that are decoded together
     coded: Ints = field(init=False, repr=False)  # the places of columns of codes
     single: tuple[tuple[int, Ints], ...] = field(init=False, repr=False)  # those of all other columns
+    pattern: FramePattern = field(init=False, repr=False, default_factory=FramePattern)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", pd.Index(self.names))
@@ -165,12 +177,13 @@ class Encoder:
                 return frame_of([c.decode(matrix[:, j]) for j, c in enumerate(self.codings)], self.columns)
             whole = np.rint(numbers) if dtype.kind == "i" else numbers
             made.append((whole.astype(dtype, order="C"), places))
+        make = frame_of_blocks if self.single else self.pattern.frame  # their dtypes may change with what is missing
         single = [(self.codings[j].decode(matrix[:, j]), place) for j, place in self.single]
         codes = matrix.T[self.coded].astype(np.intp)
         taken = (plain_array(self.codings[j].lookup.take(row)) for j, row in zip(self.coded, codes))
         single += zip(taken, self.coded[:, None])
         made += [(values[None] if isinstance(values, np.ndarray) else values, place) for values, place in single]
-        return frame_of_blocks(made, self.columns, len(matrix))
+        return make(made, self.columns, len(matrix))
 
     def code_row(self, cells: Mapping[Any, Any]) -> Matrix | None:
         """One row in codes; None where a value is not spelt as this encoder does, or is missing, or not allowed."""

@@ -90,6 +90,8 @@ def freeze(protector: Any) -> Frozen:
 
 
 def _as_given(value: Any) -> Any:
+    if value is None or type(value) in (str, bool, float):  # most parameters, at every answer
+        return repr(value)
     if isinstance(value, (np.ndarray, pd.Series, pd.Index)):
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -100,7 +102,7 @@ def _as_given(value: Any) -> Any:
         return (type(value).__name__, *sorted(map(repr, value)))
     if isinstance(value, int) and not isinstance(value, bool):
         return f"int {value:x}"  # of any length
-    if value is None or isinstance(value, (bool, float, str, np.generic)):
+    if isinstance(value, (bool, float, str, np.generic)):
         return repr(value)
     return GivenObject(value)
 

@@ -79,11 +79,6 @@ class SpanShape:
         away = np.maximum(np.maximum(self.low[None] - x[:, None], x[:, None] - self.high[None]), 0.0) / scale
         return np.where(np.isnan(away), ~(np.isnan(x)[:, None] & self.holes[None]), away)
 
-    def outside(self, x: Floats) -> Bools:
-        """Query x group: whose value does not lie in the cell."""
-        inside = (x[:, None] >= self.low[None]) & (x[:, None] <= self.high[None])
-        return ~(inside | (np.isnan(x)[:, None] & self.holes[None]))
-
     def options(self, g: int, distinct: Floats) -> Floats:
         """The register's values inside group `g`; a missing one comes last."""
         inside: Floats = distinct[(distinct >= self.low[g]) & (distinct <= self.high[g])]
@@ -92,18 +87,21 @@ class SpanShape:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SetShape:
-    """An ordinal or categorical column of the group regions: members, and the distance of every value to each set."""
+    """An ordinal or categorical column of the group regions: members, and the distance of every value to each set.
+
+    `holding` and `wide` are these with one more column, for values never seen.
+    """
 
     column: int
     member: Bools
     away: Floats
-    holding: Bools = field(init=False)  # members with one more column, for values never seen
-    _wide: Floats = field(init=False)
+    holding: Bools = field(init=False)
+    wide: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         never, far = np.zeros((len(self.member), 1), dtype=bool), np.ones((len(self.away), 1))
         object.__setattr__(self, "holding", np.concatenate([self.member, never], axis=1))
-        object.__setattr__(self, "_wide", np.concatenate([self.away, far], axis=1))
+        object.__setattr__(self, "wide", np.concatenate([self.away, far], axis=1))
 
     @property
     def content(self) -> Bools:
@@ -113,7 +111,7 @@ class SetShape:
     def gap(self, x: Floats, scale: float) -> Floats:
         """Query x group: 0 in the set, else steps to its nearest level, or 1 for labels and values never seen."""
         known = (x >= 0) & (x < self.away.shape[1])
-        out: Floats = self._wide[:, np.where(known, x, self.away.shape[1]).astype(np.intp)].T
+        out: Floats = self.wide[:, np.where(known, x, self.away.shape[1]).astype(np.intp)].T
         return out
 
     def options(self, g: int, distinct: Floats) -> Floats:

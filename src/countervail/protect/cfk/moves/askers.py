@@ -115,7 +115,9 @@ class Reachable:
         ]
         self.columns = np.flatnonzero(~offers.quasi & ~allowed.fixed)
         self.private = offers.plain(offers.private, self.columns)
-        self.scale = np.where(offers.measured, offers.scale, 0.0)[self.columns]
+        self.scale = offers.steps[self.columns]
+        self.limited = np.isin(np.arange(len(offers.quasi)), allowed.limited)
+        self.counts = ~allowed.fixed[offers.packed.columns]  # what stays as it is, is no way to go
         ends = np.cumsum([0, *(len(limit.starts) for limit in self.limits)])
         slots = [limit.number + start for limit, start in zip(self.limits, ends)]
         self.slot = np.stack(slots, axis=1) if slots else np.zeros((len(offers.group), 0), dtype=np.int64)
@@ -125,12 +127,10 @@ class Askers:
     """Queries in codes; what is `blocked` (asker x feature) does not move this time. A wave has `step` candidates."""
 
     def __init__(self, within: Reachable, encoder: Encoder, x: Matrix, blocked: Bools, step: int = CANDIDATES) -> None:
-        allowed, cells = within.allowed, within.offers.cells
-        self.step = step
+        allowed, self.step = within.allowed, step
         self.within, self.x, self.must = within, x, allowed.must(encoder, x)
         self.closed = allowed.fixed[None] | (blocked & ~self.must)
-        self.gaps = [c.gap(x[:, c.column]) for c in cells]
-        self.outside = [c.outside(x[:, c.column]) for c in cells]
+        self.away, self.outside = within.offers.packed.ask(x)
         self.offered = [self._offered(encoder, limit) for limit in within.limits]
 
     def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves]:
@@ -149,48 +149,34 @@ class Askers:
 
     def nearest(self, rows: Ints, n: int) -> Ints:
         """Asker x rank: the nearest candidates that have something to offer; fixed columns count for nothing."""
-        within, allowed, columns = self.within, self.within.allowed, self.within.columns
-        gap = np.zeros((len(rows), within.offers.regions))
-        apart = np.zeros(gap.shape, dtype=bool)
-        for column, away, outside in zip(within.offers.cells, self.gaps, self.outside):
-            j = column.column
-            if not allowed.fixed[j]:
-                gap += away[rows] + column.width[None]
-            if j not in allowed.limited:
-                apart |= outside[rows] & ~self.closed[rows, j, None]
+        within, columns = self.within, self.within.columns
+        free, quasi = ~(self.closed | within.limited), within.offers.packed.columns
+        gap, apart = within.offers.packed.reach(rows, self.away, self.outside, within.counts, free[:, quasi])
         offered = [o[rows] for o in self.offered]
         found: Ints = nearest_offers(
             gap,
             apart,
             within.offers.plain(self.x[rows], columns),
-            ~self.closed[rows][:, columns] & ~np.isin(columns, allowed.limited)[None],
+            free[rows[:, None], columns],
             within.offers.group,
             within.private,
             within.scale,
             np.concatenate(offered, axis=1) if offered else np.zeros((len(rows), 0), dtype=bool),
             within.slot,
-            np.ascontiguousarray(self.must[rows][:, allowed.limited]),
+            np.ascontiguousarray(self.must[rows][:, within.allowed.limited]),
             n,
         )
-        found[(self.must[rows] & allowed.fixed[None]).any(axis=1)] = -1
+        found[(self.must[rows] & within.allowed.fixed).any(axis=1)] = -1
         return found
 
     def moves(self, rows: Ints, candidate: Ints) -> Moves:
         """What some askers may move towards these candidates."""
-        offers, x, there = self.within.offers, self.x[rows], candidate >= 0
-        at = np.where(there, candidate, 0)
-        goal, region = offers.private[at], offers.group[at]
-        may, many = unlike(goal, x[:, None]), np.ones(goal.shape, dtype=np.int64)
-        step, content = offers.between(x[:, None], goal), goal.copy()
-        query = np.asarray(rows)[:, None]
-        for column, away, outside in zip(offers.cells, self.gaps, self.outside):
-            j = column.column
-            may[:, :, j], goal[:, :, j] = outside[query, region], column.goal(x[:, j], region)
-            step[:, :, j] = away[query, region] + VAGUE * column.width[region]
-            many[:, :, j], content[:, :, j] = column.sizes[region], column.name[region]
+        offers, x = self.within.offers, self.x[rows]
+        may, goal, step, many, content = offers.moves(rows, self.x, candidate, self.away, self.outside, VAGUE)
+        query, at = np.asarray(rows)[:, None], np.maximum(candidate, 0)
         for limit, ok in zip(self.within.limits, self.offered):
             may[:, :, limit.column] &= ok[query, limit.number[at]]
-        may &= there[:, :, None] & ~self.closed[rows][:, None]
+        may &= ~self.closed[rows][:, None]
         step *= self.within.allowed.weights
         least, most = np.full(len(rows), self.within.least), np.full(len(rows), self.within.allowed.most)
         name = named(content)
@@ -206,7 +192,7 @@ class Askers:
             differs = unlike(self.x[:, j, None], limit.values[None])
         else:
             place = [c.column for c in self.within.offers.cells].index(j)
-            differs = self.outside[place][:, limit.region]
+            differs = self.outside[:, place, limit.region]
         return np.asarray(every & differs & ~self.closed[:, j, None])
 
 

@@ -34,8 +34,8 @@ class PoolNearness:
     def __init__(self, offers: Offers) -> None:
         self._offers = offers
         self._private = offers.plain(offers.pool_private, np.arange(len(offers.scale)))
-        self._scale = np.where(offers.quasi, -1.0, np.where(offers.measured, offers.scale, 0.0))
-        self._reach = np.sum([c.width for c in offers.cells], axis=0)
+        self._scale = np.where(offers.quasi, -1.0, offers.steps)
+        self._reach = np.sum(offers.packed.width, axis=0)
 
     def __call__(self, moves: Moves, trials: Trials, points: Matrix) -> Floats:
         """The distance of each point; trials run query by query."""
@@ -51,20 +51,21 @@ class PoolNearness:
     def _block(self, starts: Ints, x: Matrix, points: Matrix, moved: Bools) -> Floats:
         every = np.concatenate([x, points])
         both = self._offers.plain(every, np.arange(x.shape[1]))
-        gaps, rows, one_by_one = [], 0, np.arange(len(every))
-        for column in self._offers.cells:
-            values, which = every[:, column.column], one_by_one
+        which, values, rows, one_by_one = [], [], 0, np.arange(len(every))
+        for c, column in enumerate(self._offers.packed.columns.tolist()):
+            asked, place = every[:, column], one_by_one
             if len(every) > _ONCE:
-                values, which = np.unique(values, return_inverse=True)
-            both[:, column.column] = which + rows
-            gaps.append(column.gap(values))
-            rows += len(values)
+                asked, place = np.unique(asked, return_inverse=True)
+            both[:, column] = place + rows
+            which.append(np.full(len(asked), c))
+            values.append(asked)
+            rows += len(asked)
         out: Floats = pool_distances(
             starts,
             both[: len(x)],
             both[len(x) :],
             np.ascontiguousarray(moved),
-            np.concatenate(gaps),
+            self._offers.packed.look(np.concatenate(which), np.concatenate(values))[0],
             self._reach,
             self._offers.pool_group,
             self._private,
