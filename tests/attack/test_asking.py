@@ -11,6 +11,7 @@ import countervail as cv
 from countervail.attack import Averaging, Extraction, RecourseMembership
 from countervail.attack.asking import recourse_membership
 from countervail.attack.asking.averaging import Heard, _average, _same
+from countervail.attack.base import answers_of
 from countervail.attack.shared.planted import MemorisingOracle, NoisyOracle, StripedOracle, VerbatimOracle
 from countervail.testing import small_model, small_table
 
@@ -35,6 +36,29 @@ def test_groups_and_one_draw_stay_as_they_are():
         found = attack.run(protector.fit(TABLE, small_model), TABLE, CONTROL)
         assert found.members.value == 0
         assert found.detail["after 1 answers"].value == found.detail["after 40 answers"].value
+
+
+def test_what_is_not_read_is_not_asked_for_and_explain_is_asked_wherever_it_was_written_anew():
+    asked = []
+
+    class Plain(cv.CFK):
+        def unadvised(self, rows):
+            raise AssertionError("written by somebody else")
+
+    class Anew(cv.CFK):
+        def explain(self, rows, **more):
+            asked.append(len(rows))
+            return super().explain(rows, **more)
+
+    rows = CONTROL.features.head(7)
+    limits = {"immutable": TABLE.schema.features[1:]}
+    plain, anew = (kind(k=5, **limits).fit(TABLE, small_model) for kind in (Plain, Anew))
+    assert any(plain.explain(rows).notes) and not any(answers_of(plain, rows).notes or ())
+    assert any(answers_of(anew, rows).notes) and asked == [7]
+    answers_of(anew, rows, behind=True)
+    plain.explain = lambda rows: anew.explain(rows)
+    answers_of(plain, rows)
+    assert asked == [7, 7, 7]
 
 
 def test_averages_are_those_of_a_slow_twin():

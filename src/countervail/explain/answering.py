@@ -28,7 +28,8 @@ _EXTRA = ("scores", "pureness", "notes", "shown", "own", "behind")  # what answe
 class Queries:
     """Rows that ask, as a frame and as numbers, with the decision about each and the decisions that it may want.
 
-    The frame's index is each row's place among all that ask. `constraints` are what they ask for, where it is known.
+    The frame's index is each row's place among all that ask. `constraints` are what they ask for, where it is known;
+    with `advice`, who gets no answer is told what stands in the way.
     """
 
     encoder: Encoder
@@ -38,6 +39,7 @@ class Queries:
     wanted: Bools
     scores: Floats | None = None
     constraints: Constraints | None = None
+    advice: bool = True
 
     def __len__(self) -> int:
         return len(self.now)

@@ -184,6 +184,21 @@ def test_projected_answers_name_the_constraint_too(search):
     assert any(note.startswith("There would be one without that '") for note in notes)
 
 
+@pytest.mark.parametrize("search", ["groups", "exact", "grasp"])
+def test_without_advice_the_answers_are_the_same(search):
+    table, queries = people(2, 30), people(502, 15)
+    limits = {"immutable": [n for n in table.schema.features if n != "ill"]}
+    protector = cv.CFK(k=3, search=search, **limits).fit(table, scores(2))
+    told, untold = protector.explain(queries), protector.unadvised(queries)
+    advice = [bool(note) and not found for note, found in zip(told.notes, told.found)]
+    assert any(advice) and told.found.any()
+    assert untold.counterfactuals.equals(told.counterfactuals) and untold.status.equals(told.status)
+    assert (untold.own == told.own).all() and untold.after.equals(told.after)
+    said = untold.notes or [""] * len(advice)
+    assert [s for s, a in zip(said, advice) if not a] == [s for s, a in zip(told.notes, advice) if not a]
+    assert not any(s.startswith("There would be one") for s in said)
+
+
 def test_advice_does_not_change_when_private_vectors_are_permuted(seeds):
     limits = {"immutable": ["pay", "debt", "ill"], "monotone": {"age": "up", "level": "up"}}
     advised = 0

@@ -104,10 +104,17 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         now._record()
         return found
 
+    def unadvised(self, rows: Rows) -> Explanations:
+        """The same answers, and no word to those who get none: what attacks read, in a third of the time."""
+        now = snapshot(self)
+        found = now._explained(*now._answered(rows, advice=False))
+        now._record()
+        return found
+
     def disclosed(self, rows: Rows) -> Explanations:
         """The whole neighbours behind the answers: more than is handed out, and covered by the promise as well."""
         now = snapshot(self)
-        asked, answers = now._answered(rows)
+        asked, answers = now._answered(rows, advice=False)
         found = now._explained(asked, now.search_.whole(answers))
         now._record()
         return found
@@ -123,11 +130,11 @@ class RegionProtector(WithoutRows, ExplanationProtector):
         return 1
 
     def _answered(
-        self, rows: Rows, progress: Progress | None = None, constraints: Any = None
+        self, rows: Rows, progress: Progress | None = None, constraints: Any = None, *, advice: bool = True
     ) -> tuple[Queries, Answers]:
         verify_unchanged(self)
         search, given = self.search_, self._coded(rows)
-        find: Find = search.answer
+        find: Find = search.answer if advice else lambda asked: search.answer(replace(asked, advice=False))
         if constraints is not None:
             if search.settings_.reward == "none":
                 must = "None where whole neighbours are given: choose a reward"

@@ -60,7 +60,7 @@ def advised(
     """Answers, `n` rows for each query, with a note for those who have none; `look` searches for some of the queries
     under other constraints, `at_once` of them together."""
     open_ = np.flatnonzero(~answers.given[::n])
-    if not constraints or not len(open_):
+    if not asked.advice or not constraints or not len(open_):
         return answers
     notes = list(answers.notes) if answers.notes is not None else [""] * len(answers.cells)
     for i, note in _advice(constraints, asked, open_, look, at_once).items():
