@@ -21,7 +21,7 @@ from countervail.engine.scan import empty_frame
 from countervail.explain.base import check_features, check_table
 
 LEVELS = 101  # cells of a numeric domain that declares none
-_UNIT = 1 << 30  # a distance of one, as a whole number
+UNIT = 1 << 30  # a distance of one, as a whole number
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -110,17 +110,17 @@ class Axis:
     def distances(self, x: Floats) -> Ints:
         """HEOM terms from each number or position to every position of the axis, as whole numbers of 2**-30."""
         if self.column.type == "categorical":
-            apart: Ints = np.where(x[:, None] != np.arange(len(self)), _UNIT, 0).astype(np.int64)
+            apart: Ints = np.where(x[:, None] != np.arange(len(self)), UNIT, 0).astype(np.int64)
             return apart
         at = np.asarray(self.values, dtype=float) if self.numeric else np.arange(len(self.values), dtype=float)
         span = float(at[-1] - at[0]) or 1.0
-        near: Ints = np.rint(np.minimum(np.abs(x[:, None] - at) / span, 1.0) * _UNIT).astype(np.int64)
+        near: Ints = np.rint(np.minimum(np.abs(x[:, None] - at) / span, 1.0) * UNIT).astype(np.int64)
         if self.numeric:
             return near
         absent = (x < 0) | (x >= len(at))  # a missing level lies 1 from any other
-        near[absent] = _UNIT
+        near[absent] = UNIT
         if self.missing:
-            near = np.column_stack([near, np.where(x == len(at), 0, _UNIT)])
+            near = np.column_stack([near, np.where(x == len(at), 0, UNIT)])
         return near
 
 

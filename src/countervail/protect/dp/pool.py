@@ -13,8 +13,9 @@ import numpy as np
 
 from countervail.core._kernels import kernel
 from countervail.core.arrays import Bools, Codes, Ints
+from countervail.core.errors import SchemaError
 from countervail.core.rng import Words
-from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.grid import UNIT, Grid
 from countervail.protect.dp.randomiser import Randomiser, choose, sampled_budget
 
 Variant = Literal["all", "sampled", "features"]
@@ -32,6 +33,12 @@ class PoolRecords:
     @classmethod
     def of(cls, codes: Ints, classes: Ints, default: Ints) -> Self:
         """Sort by content: equal records are interchangeable, so the order of the table's rows leaves no trace."""
+        most = (1 << 63) // ((2 * codes.shape[1] + 2) * UNIT)
+        if len(codes) >= most:
+            raise SchemaError(
+                f"Among records of {codes.shape[1]} columns the nearest of at most {most:,} can be told. Take fewer, "
+                f"or PrivateSynthetic, which counts them."
+            )
         order = np.lexsort(codes.T[::-1]) if len(codes) else np.zeros(0, dtype=np.int64)
         return cls(np.ascontiguousarray(codes[order], dtype=np.int32), classes[order].astype(np.int64), default)
 
@@ -96,33 +103,28 @@ def nearest_kernel(records: Codes, classes: Ints, wanted: Bools, distances: Ints
     """Positions of the `k` nearest records of a wanted class; -1 where there are fewer.
 
     `records` run in the order of their content, so "nearer, and among equals the smaller content" is "nearer, and
-    among equals the earlier": a strict order on contents that no other record takes part in.
+    among equals the earlier": a strict order on contents that no other record takes part in. What is done is the same
+    whatever the records hold: each is measured in full and pushed into its place among the k nearest by as many
+    comparisons as there are places, those of other classes behind all that are wanted.
     """
     queries = len(wanted)
     n, d = records.shape
     out = np.full((queries, k), -1, np.int64)
-    dist = np.empty(k, np.int64)
+    if n == 0 or queries == 0:
+        return out
+    behind = d * distances.max() + 1
+    held, pushed = np.empty(k, np.int64), np.empty(k, np.int64)
     for i in range(queries):
-        held = 0
+        held[:] = 2 * behind * n
         for r in range(n):
-            if not wanted[i, classes[r]]:
-                continue
-            s = np.int64(0)
-            beaten = False
+            s = behind * (1 - np.int64(wanted[i, classes[r]]))
             for j in range(d):
                 s += distances[i, j, records[r, j]]
-                if held == k and s >= dist[k - 1]:
-                    beaten = True
-                    break
-            if beaten:
-                continue
-            b = held if held < k else k - 1
-            while b > 0 and s < dist[b - 1]:
-                dist[b] = dist[b - 1]
-                out[i, b] = out[i, b - 1]
-                b -= 1
-            dist[b] = s
-            out[i, b] = r
-            if held < k:
-                held += 1
+            key = s * n + r  # no two are equal
+            pushed[0] = min(held[0], key)
+            for b in range(1, k):
+                pushed[b] = min(held[b], max(held[b - 1], key))
+            held, pushed = pushed, held
+        for b in range(k):
+            out[i, b] = (held[b] % n + 1) * np.int64(held[b] < behind * n) - 1
     return out
