@@ -14,7 +14,10 @@ B = NDArray[np.bool_]
 
 @kernel
 def randomise(codes: I, words: W, sizes: I, windows: I, high: I, low: I, out: I, open_: B) -> int:
-    """Draw a new code where `open_`; a word beyond the total weight leaves its cell open. How many are open now."""
+    """Draw a new code where `open_`; a word beyond the total weight leaves its cell open. How many are open now.
+
+    Whether a word falls into the window or beside it is not to be seen in what is done: both are worked out.
+    """
     rows, d = codes.shape
     left = 0
     for i in range(rows):
@@ -28,11 +31,10 @@ def randomise(codes: I, words: W, sizes: I, windows: I, high: I, low: I, out: I,
                 left += 1
                 continue
             first = min(max(codes[i, j] - n // 2, 0), m - n)
-            if u < inside:
-                out[i, j] = first + u // high[j]
-            else:
-                other = (u - inside) // low[j]
-                out[i, j] = other if other < first else other + n
+            near = first + u // high[j]
+            other = max(u - inside, 0) // low[j]
+            far = other + n * np.int64(other >= first)
+            out[i, j] = far + (near - far) * np.int64(u < inside)
             open_[i, j] = False
     return left
 
