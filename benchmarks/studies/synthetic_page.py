@@ -114,10 +114,13 @@ def peer_table(found: dict[str, Any]) -> str:
     for m in [m for m in labels if m == "DPGAN" or m.endswith("typical")]:
         spent = [f"{s['found'][m]['fit_seconds']:.1f}" if m in s["found"] else "" for s in sets.values()]
         lines.append(_line(f"{m.partition(',')[0]}: CPU seconds of a draw, the model's included", spent))
-    late = [(n, s["not_ended_well"]) for n, s in sets.items() if s.get("not_ended_well", {}).get("peers")]
+    late = [(n, s["not_ended"]) for n, s in sets.items() if s.get("not_ended", {}).get("peers")]
     if late:
-        said = "; ".join(f"{n}: {', '.join(w['peers'])} ({w['patience_seconds']:,.0f} s)" for n, w in late)
-        lines += ["", f"Ended with errors of their own, or not in the time given: {said}."]
+        said = "; ".join(f"{n}: {', '.join(w['peers'])} ({w['cpu_seconds']:,} CPU s)" for n, w in late)
+        lines += ["", f"Not ended in the time given: {said}."]
+    failed = [f"{n}: {peer} ({why})" for n, s in sets.items() for peer, why in s.get("failed", {}).items()]
+    if failed:
+        lines += ["", f"Failed: {'; '.join(failed)}."]
     return "\n".join(lines) + "\n"
 
 

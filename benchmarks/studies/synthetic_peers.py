@@ -2,8 +2,8 @@
 
 Synthetic rows of OpenDP come from an environment of its own (`--python`), with the rho of epsilon and delta 1e-6 on the
 same grid; for some budgets its MST ends with an error, because parts of rho exceed their share by a rounding: then a
-little less of rho is tried (a part in 1e9). What fails with all of these, or takes longer than `--patience` seconds, is
-said not to have ended well.
+little less of rho is tried (a part in 1e9). What fails with all of these is said to have failed; what needs more than
+`--patience` CPU seconds, not to have ended.
 Adult's capital gain has 101 positions here: OpenDP keeps tables of all pairs. Answers are searched in its rows as in
 ours. DPGAN answers as published; its epsilon is no promise. CPU seconds are those of one draw without loading anything.
 """
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,8 +43,16 @@ WORKER = Path(__file__).with_name("_opendp_worker.py")
 SETS = ("compas", "adult", "cmc", "acs_public_coverage_ca_2018", "give_me_some_credit", "car")
 
 
+class LateError(Exception):
+    """It needs more CPU seconds than it was given."""
+
+
+class FailedError(Exception):
+    """It ended with an error of its own, whichever budget it got."""
+
+
 def opendp_rows(
-    s: Setting, python: Path, name: str, epsilon: float, patience: float
+    s: Setting, python: Path, name: str, epsilon: float, patience: int
 ) -> tuple[np.ndarray, dict[str, float]]:
     """Positions of synthetic rows, as many as there are people, and the time they took."""
     grid = cv.PrivateSynthetic(NO_DATA, missing=s.missing).fit(s.train, s.model).public_.grid
@@ -55,9 +65,19 @@ def opendp_rows(
             rho = rho_of(epsilon, 1e-6) * (1 - less * 1e-9)
             given = [place / "in.csv", place / "sizes.json", rho, len(codes), place / "out.csv"]
             command = [python, WORKER, name, *map(str, given)]
-            said = subprocess.run(command, capture_output=True, text=True, check=less == TRIES - 1, timeout=patience)
+            said = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (patience, patience + 5)),
+            )
             if said.returncode == 0:
                 break
+            if said.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+                raise LateError
+        else:
+            raise FailedError(said.stderr.strip().splitlines()[-1])
         made = pd.read_csv(place / "out.csv")[names].dropna()  # it makes up a few cells without a value
         return made.to_numpy(dtype=np.int64), json.loads(said.stdout.splitlines()[-1])
 
@@ -83,7 +103,8 @@ def study(name: str, epsilon: float, given: argparse.Namespace) -> dict[str, Any
         s.train = replace(s.train, schema=s.train.schema.with_column("capital-gain", domain=(0, 99999, 101)))
     found: dict[str, People] = {}
     worth: dict[str, list[dict[str, float]]] = {}
-    unended: list[str] = []
+    late: list[str] = []
+    failed: dict[str, str] = {}
 
     def add(label: str, made: Any, rewarded: str, cpu: float) -> None:
         people = found.setdefault(f"{label}, {rewarded}", People(s))
@@ -98,7 +119,11 @@ def study(name: str, epsilon: float, given: argparse.Namespace) -> dict[str, Any
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     made = cv.published.DPGAN(epsilon, missing=s.missing).fit(s.train, s.model)
-                found.setdefault("DPGAN", People(s)).add(made, time.process_time() - start)
+                spent = time.process_time() - start
+                if not (answered := made.explain(s.rows).found).all():
+                    failed[peer] = f"{answered.sum()} of {len(answered)} people were answered"
+                    break
+                found.setdefault("DPGAN", People(s)).add(made, spent)
                 continue
             if peer == "PrivateSynthetic":
                 for reward in ("sparsity", "typical"):
@@ -108,9 +133,13 @@ def study(name: str, epsilon: float, given: argparse.Namespace) -> dict[str, Any
                 continue
             try:
                 codes, times = opendp_rows(s, given.python, peer, epsilon, given.patience)
-            except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as why:
-                unended.append(f"OpenDP {peer}")
-                print(f"{name}: {peer} did not end well: {type(why).__name__}", flush=True)
+            except LateError:
+                late.append(f"OpenDP {peer}")
+                print(f"{name}: {peer} did not end", flush=True)
+                break
+            except FailedError as why:
+                failed[f"OpenDP {peer}"] = str(why)
+                print(f"{name}: {peer} failed: {why}", flush=True)
                 break
             for reward in ("sparsity", "typical"):
                 add(f"OpenDP {peer}", Searched(s, codes, reward), reward, times["cpu_seconds"])
@@ -128,7 +157,8 @@ def study(name: str, epsilon: float, given: argparse.Namespace) -> dict[str, Any
         "found": {label: people.to_dict() for label, people in found.items()},
         "synthetic_table": {n: {k: float(np.mean([w[k] for w in v])) for k in v[0]} for n, v in worth.items()},
         "plausibility_less_that_of_ours": paired,
-        "not_ended_well": {"patience_seconds": given.patience, "peers": unended},
+        "not_ended": {"cpu_seconds": given.patience, "peers": late},
+        "failed": failed,
     }
 
 
@@ -139,7 +169,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=200, help="people explained per data set (default: %(default)s)")
     parser.add_argument("--draws", type=int, default=2, help="draws of noise (default: %(default)s)")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    parser.add_argument("--patience", type=float, default=1_200, help="seconds of a draw (default: %(default)s)")
+    parser.add_argument("--patience", type=int, default=1_500, help="CPU seconds of a draw (default: %(default)s)")
     parser.add_argument("--peers", nargs="+", default=["PrivateSynthetic", "DPGAN", "MST", "AIM"])
     parser.add_argument("--epsilon", type=float, default=1.0, help="of the whole table (default: %(default)s)")
     given = parse(parser, RESULTS, quick="20 people, one draw, one set, no peers")

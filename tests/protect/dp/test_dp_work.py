@@ -29,6 +29,8 @@ DRAWS = {
     cv.DPTableExplainer: (cv.DPTable, "_noisy"),
 }
 SOME = {name: made for name, made in EXPLAINERS.items() if "large" not in name}
+SOME["neighbours, counted"] = lambda: cv.PrivateNeighbours(1.0, neighbours=4, ledger=cv.Ledger("people", epsilon=100))
+SOME["synthetic, kept"] = lambda: cv.PrivateSynthetic(1.0, rows=200, ledger=cv.Ledger("people", epsilon=9, delta=1e-5))
 OTHERS = [alike, holes, refused, others]
 STEPWISE = {"nearest_kernel"}  # the only kernel that is given records for an answer
 
@@ -76,7 +78,7 @@ def use(protector, model, path):
     told(protector.explain(ASKED))
     protector.explain(ASKED.features.iloc[0])
     str(protector.guarantee()), repr(protector)
-    if protector.keeps_draw:
+    if protector.keeps_draw and protector.ledger is None:  # a ledger in memory has no copy
         pickle.loads(pickle.dumps(protector)).explain(ASKED)
     if isinstance(protector, cv.PrivateSynthetic):
         protector.protect().to_frame(), protector.labelled()

@@ -54,8 +54,8 @@ class PrivateNeighbours(PrivateExplainer):
     -----
     *Threat model*: someone who knows every other record, the model, the domains and this code, and sees every answer.
     Answers add up: n of them cost n times epsilon. Queries must not be rows of the protected table (nobody can check
-    that without telling), the model must judge every row alone, and how long an answer took is not covered. A pickle of
-    a fitted one holds the records: it is as confidential as the table.
+    that without telling), and the model must judge every row alone. How long an answer takes tells how many records
+    there are, and nothing else of them. A pickle of a fitted one holds the records: it is as confidential as the table.
 
     *Utility*: the budget is shared by all columns. With ten columns or more and epsilon around 1 the pool is mostly
     noise, and answers owe their quality to the model and the public domain (measured in the page below). Use

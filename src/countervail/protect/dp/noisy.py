@@ -27,6 +27,7 @@ from countervail.protect.dp.grid import Records
 from countervail.protect.dp.randomiser import Randomiser
 
 _SCALE = 1 << 60
+_TIMED = "How long an answer takes depends on the table; no promise covers that, and the asker must not see it."
 _RETRIED = "Answers were drawn again until valid: how long that took must not be visible to the asker."
 
 
@@ -52,7 +53,8 @@ class NoisyCounterfactual(PrivateExplainer):
     Notes
     -----
     *Threat model*: as for :class:`PrivateNeighbours`. All columns are noisy, not only those that the explainer
-    changed: which ones it changed would tell whose record it looked at.
+    changed: which ones it changed would tell whose record it looked at. How long an answer takes depends on the table
+    and is not covered: answers say so.
 
     References
     ----------
@@ -192,4 +194,4 @@ class NoisyCounterfactual(PrivateExplainer):
         return out
 
     def _caveats(self) -> tuple[str, ...]:
-        return (*super()._caveats(), *((_RETRIED,) if self.stop is not None else ()))
+        return (*super()._caveats(), _TIMED, *((_RETRIED,) if self.stop is not None else ()))
