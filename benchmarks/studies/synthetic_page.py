@@ -114,6 +114,10 @@ def peer_table(found: dict[str, Any]) -> str:
     for m in [m for m in labels if m == "DPGAN" or m.endswith("typical")]:
         spent = [f"{s['found'][m]['fit_seconds']:.1f}" if m in s["found"] else "" for s in sets.values()]
         lines.append(_line(f"{m.partition(',')[0]}: CPU seconds of a draw, the model's included", spent))
+        if any(s["found"].get(m, {}).get("model_seconds") for s in sets.values()):
+            alone = [s["found"].get(m, {}) for s in sets.values()]
+            beyond = [f"{f['fit_seconds'] - f['model_seconds']:.1f}" if "model_seconds" in f else "" for f in alone]
+            lines.append(_line(f"{m.partition(',')[0]}: beyond the model", beyond))
     late = [(n, s["not_ended"]) for n, s in sets.items() if s.get("not_ended", {}).get("peers")]
     if late:
         said = "; ".join(f"{n}: {', '.join(w['peers'])} ({w['cpu_seconds']:,} CPU s)" for n, w in late)

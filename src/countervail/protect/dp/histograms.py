@@ -133,7 +133,7 @@ class PrivateHistograms(PrivateExplainer):
             )
         # From here on only the noisy counts are looked at.
         drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
-        self.records_ = PoolRecords.of(drawn, public.classes_of(drawn), public.grid.default)
+        self.records_ = PoolRecords.of(drawn, public.classes_of_made_up(drawn), public.grid.default)
 
     def _noisy(self, records: Records, rng: np.random.Generator) -> list[Ints]:
         """Noisy counts, column by column: decision x position."""

@@ -234,7 +234,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         """The synthetic rows with the model's decisions about them as target: a table for any explainer."""
         now = snapshot(self)
         verify_unchanged(now)
-        return now._labelled(now.codes_, now.public_.classes_of(now.codes_))
+        return now._labelled(now.codes_, now.public_.classes_of_made_up(now.codes_))
 
     def guarantee(self) -> Guarantee:
         """What is promised; a function of the parameters alone, never of the data."""
@@ -307,10 +307,10 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         self.codes_ = synthetic_rows(draw, public.grid, spread, budget, self.rows)
         if self._careless:
             warnings.warn(f"PrivateSynthetic: {_LARGE_DELTA}", PrivacyWarning, stacklevel=3)
-        codes, classes = self.codes_, public.classes_of(self.codes_)
+        codes, classes = self.codes_, public.classes_of_made_up(self.codes_)
         if len(np.unique(classes)) == 1:  # an answer may lie where nobody does
             more = public_rows(public.grid)
-            codes, classes = np.concatenate([codes, more]), np.concatenate([classes, public.classes_of(more)])
+            codes, classes = np.concatenate([codes, more]), np.concatenate([classes, public.classes_of_made_up(more)])
         reward = self.reward if self.reward == "typical" or public.decision.has_scores else "none"
         settings = {n: getattr(self, n) for n in _ASKED}
         search = NICE(reward, justified=False, target=self.target, scale="range", **settings)
