@@ -1,9 +1,13 @@
 """Our attacks beside those of others: same people, same releases, same questions; figures beside each other.
 
 Singling out, linkability and attribute inference beside anonymeter 1.0.0; area and rates of membership scores beside
-SACRO-ML 2.0.1; prosecutor and marketer risk beside pycanon 1.3.6. Each runs in an environment of its own, and only its
-results are looked at. German credit; releases: copies of everybody, half copies, columns shuffled apart (no
-record is left), and the counterfactuals of plain NICE for people who are neither members nor controls.
+SACRO-ML 2.0.1; prosecutor, journalist and marketer risk beside pycanon 1.3.6. Each runs in an environment of its own,
+and only its results are looked at. German credit; releases: copies of everybody, half copies, columns shuffled apart
+(no record is left), and the counterfactuals of plain NICE for people who are neither members nor controls.
+
+For the journalist (El Emam 2013, as ARX: one over the fewest people of the population who fit a released class) half of
+the people are released, and all of them are the population. pycanon counts the population as a table of its own, each
+person with the released cells that fit; who fits none is left out. Marketer risk is counted beside from its definition.
 
 The attacks are not the same algorithms. anonymeter's conditions are about three columns, may use less-than and
 greater-than, and are drawn at random, at most 300; its rates are shares of the conditions that it was asked for,
@@ -113,6 +117,35 @@ def risks(name: str, folder: Path) -> list[tuple[dict[str, Any], dict[str, Any]]
     return found
 
 
+def journalists(name: str, folder: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Risks in a population of which half is released, and the population as jobs for pycanon."""
+    from countervail.core.cells import fits
+    from countervail.core.files.frames import write_frame
+
+    everybody, found = cv.load(name), []
+    quasi, half = everybody.schema.names("quasi"), len(everybody) // 2
+    released = everybody.take(np.sort(np.random.default_rng(2).permutation(len(everybody))[:half]))
+    rows = everybody.frame[quasi].to_dict("records")
+    for k in KS:
+        release = cv.Mondrian(k=k).fit(released).protect(released)
+        counted = cv.measure.release_risk(release, population=everybody)
+        sizes = release.holding().count(everybody.select("quasi"))
+        cells = release.to_frame()[quasi].astype(object).groupby(release.groups).first()
+        classes = [dict(zip(quasi, cell)) for cell in cells.itertuples(index=False)]
+        place = [[c for c, cell in enumerate(classes) if all(fits(r[n], cell[n]) for n in quasi)] for r in rows]
+        assert max(map(len, place)) == 1
+        inside = np.array([at[0] for at in place if at])
+        file = f"{name}-{k}-population.csv"
+        write_frame(cells.iloc[inside].astype(str).reset_index(drop=True), folder / file)
+        mine = {"set": name, "k": k, "released": half, "population": len(everybody), "fitting": len(inside)}
+        mine |= {"journalist": counted.journalist, "mean over classes": float((1 / sizes).mean())}
+        by_hand = float((1 / np.bincount(inside)[release.groups]).mean())
+        found.append(
+            (mine | {"marketer": counted.marketer, "marketer by hand": by_hand}, {"file": file, "quasi": quasi})
+        )
+    return found
+
+
 def asked(folder: Path, peer: str, jobs: list[dict[str, Any]]) -> dict[str, Any]:
     """What a peer answers; why not, where its environment cannot be built."""
     (folder / f"jobs_{peer}.json").write_text(json.dumps(jobs), encoding="utf-8")
@@ -153,6 +186,8 @@ def main() -> None:
             for mine, job in risks(set_, folder) if not given.quick or set_ == "german_credit" else ():
                 counted.append(mine)
                 jobs["pycanon"].append(job)
+        several = [found for set_ in SETS for found in journalists(set_, folder)]
+        jobs["pycanon"] += [job for _, job in several]
         theirs = {peer: asked(folder, peer, jobs[peer]) for peer in PEERS}
     for i, row in enumerate(rows):
         row["anonymeter"], row["sacroml"] = theirs["anonymeter"]["answers"][i], theirs["sacroml"]["answers"][i]
@@ -171,9 +206,19 @@ def main() -> None:
             f"{mine['marketer']:.6f} / {peer['classes'] / peer['rows']:.6f}, mean over classes "
             f"{mine['mean over classes']:.6f} / {peer['average_rir']:.6f}"
         )
+    others = theirs["pycanon"]["answers"][len(counted) :]
+    populations = [mine | {"pycanon": peer} for (mine, _), peer in zip(several, others)]
+    for mine in populations:
+        peer = mine["pycanon"]
+        print(
+            f"{mine['set']} k={mine['k']}, half released: journalist {mine['journalist']:.6f} / {peer['max_rir']:.6f}, "
+            f"mean over classes {mine['mean over classes']:.6f} / {peer['average_rir']:.6f}, "
+            f"marketer {mine['marketer']:.6f} / {mine['marketer by hand']:.6f} by hand"
+        )
     peers = {peer: theirs[peer]["versions"] for peer in PEERS}
     origin = {"versions": versions(), "peer_versions": peers, "data_sha256": {n: data_hash(n) for n in SETS}, "seed": 0}
-    write(given, {**about, **origin, "attacks": ATTACKS, "rows": rows, "risk": counted})
+    figures = {"rows": rows, "risk": counted, "risk_in_a_population": populations}
+    write(given, {**about, **origin, "attacks": ATTACKS, **figures})
 
 
 if __name__ == "__main__":

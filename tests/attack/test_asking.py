@@ -13,6 +13,7 @@ from countervail.attack.asking import recourse_membership
 from countervail.attack.asking.averaging import Heard, _average, _same
 from countervail.attack.base import answers_of
 from countervail.attack.shared.planted import MemorisingOracle, NoisyOracle, StripedOracle, VerbatimOracle
+from countervail.core.stats import excess_interval
 from countervail.testing import small_model, small_table
 
 TABLE, CONTROL = small_table(120), small_table(120, seed=1)
@@ -124,6 +125,9 @@ def test_extraction_works_on_ranges_and_private_answers():
         found = Extraction(n_targets=30).run(oracle.fit(TABLE, small_model), TABLE, CONTROL)
         assert found.members.n == found.controls.n > 0
         assert found.members.value > 0.5
+        apart = excess_interval(*found.counts)
+        assert found.excess.value == apart.value and found.both_failed is not None
+        assert found.excess.high - found.excess.low < apart.high - apart.low  # both copies were tried on the same rows
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Audits of releases and explainers: open data is found, nothing is found in nothing, and no pass is unearned."""
 
 import dataclasses
+import os
 import signal
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from countervail.attack import OracleAttack
 from countervail.attack.shared.planted import explained, open_explanations, open_release
 from countervail.auditing import battery
 from countervail.auditing.battery import Setting, Step, carry_out, fitting_attacks, in_order, run_battery
+from countervail.auditing.gate import check_gate
 from countervail.auditing.groups import part_of
 from countervail.auditing.subject import read_subject
 from countervail.core.errors import ParameterError, RefusedError, SchemaError
@@ -171,6 +173,22 @@ def test_what_cannot_be_sent_to_a_process_stays_in_this_one(halves, rejected):
 
     made = audit(cv.NICE(target="favourable").fit(members, model), halves, jobs=2)
     assert made.verdict == rejected.verdict
+
+
+def test_a_process_that_is_killed_fails_its_attacks_and_earns_no_pass(halves, plain):
+    here = os.getpid()
+
+    class Deadly:
+        def explain(self, rows):
+            if os.getpid() != here:
+                os._exit(1)
+            return plain.explain(rows)
+
+    made = audit(Deadly(), halves, attacks=["linkage", "averaging"], jobs=2)
+    broken = [f for f in made.findings if f.status == "failed"]
+    assert broken and all("ended from outside" in f.why for f in broken)
+    assert made.verdict != "release"
+    assert any(not g.passed for g in check_gate(made, [], verdict=True))
 
 
 def test_controls_who_are_members_are_refused(halves, plain):

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from countervail.auditing.finding import Counts
+from countervail.auditing.finding import TIME_UP, Counts
 from countervail.auditing.gate import Condition, check_gate, junit
 from countervail.core.errors import ParameterError
 
@@ -43,6 +43,27 @@ def test_nothing_may_get_worse_than_a_baseline_beyond_its_interval(rejected, kep
 def test_a_void_audit_closes_every_gate(kept):
     void = replace(kept, findings=tuple(replace(f, planted=Counts(0, 50, 0, 50)) for f in kept.findings))
     assert [g.passed for g in check_gate(void, [], verdict=False)] == [False]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"status": "failed", "why": "it raised MemoryError"},
+        {"status": "not run", "why": TIME_UP},
+        {"why": f"{TIME_UP} for 2 of 5 groups"},
+    ],
+)
+def test_a_verdict_counts_on_its_attacks(kept, changed):
+    def gates(name, asks=True):
+        found = tuple(replace(f, **changed) if f.attack.startswith(name) else f for f in kept.findings)
+        recipients = tuple(replace(r, asks=asks) for r in kept.appetite.recipients)
+        tried = replace(kept, findings=found, appetite=replace(kept.appetite, recipients=recipients))
+        return [g for g in check_gate(tried, [], verdict=True) if not g.passed]
+
+    assert [(g.name, g.why) for g in gates("linkage (p")] == [("linkage (prosecutor) was carried out", changed["why"])]
+    assert not gates("nothing")
+    none = [g for g in check_gate(replace(kept, findings=()), [], verdict=True) if g.passed]
+    assert not none
 
 
 def test_junit_shows_what_failed_and_why(rejected):

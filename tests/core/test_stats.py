@@ -20,6 +20,7 @@ from countervail.core.stats import (
     excess_p_value,
     holm,
     mean_interval,
+    paired_excess_interval,
     plain_json,
 )
 
@@ -187,3 +188,52 @@ def test_impossible_counts_have_no_excess(counts):
         excess_interval(*counts)
     with pytest.raises(ParameterError, match="'hits'"):
         excess_p_value(*counts, 0.1, "above")
+
+
+def slow_paired_score(ratio, both, first, second):
+    """The score of pairs, the likeliest shares looked for by hand: `second` alone among all cases with a failure."""
+
+    def shares(alone):
+        together = (1 - (1 + ratio) * alone) / ratio
+        return together, 1 - together - alone, alone
+
+    def unlikely(alone):
+        counts = (both, first, second)
+        return -sum(k * math.log(max(share, 1e-300)) for k, share in zip(counts, shares(alone)))
+
+    bounds = (max(0.0, 1 - ratio), 1 / (1 + ratio))
+    found = optimize.minimize_scalar(unlikely, bounds=bounds, method="bounded", options={"xatol": 1e-13}).x
+    _, only, alone = shares(found)
+    n = both + first + second
+    return (both + first - ratio * (both + second)) / math.sqrt(n * ratio * (only + alone))
+
+
+@given(st.integers(0, 60), st.integers(1, 60), st.integers(1, 60), st.integers(0, 60))
+def test_an_interval_of_pairs_ends_where_the_score_test_does(both, first, second, neither):
+    n = both + first + second + neither
+    found = paired_excess_interval(n - both - first, n - both - second, both, n)
+    assert found.low < found.value < found.high
+    assert slow_paired_score(1 - found.low, both, first, second) == pytest.approx(-stats.norm.ppf(0.975), abs=1e-4)
+    assert slow_paired_score(1 - found.high, both, first, second) == pytest.approx(stats.norm.ppf(0.975), abs=1e-4)
+
+
+@pytest.mark.parametrize(("n", "easy", "p", "q"), [(300, 0.5, 0.3, 0.3), (60, 0.5, 0.8, 0.2), (200, 0.0, 0.7, 0.6)])
+def test_intervals_of_pairs_cover(n, easy, p, q):
+    rng, truth, held = generator(1), (p - q) / (1 - q), []
+    for _ in range(1000):
+        always = rng.random(n) < easy
+        a, b = (always | (rng.random(n) < share) for share in (p, q))
+        found = paired_excess_interval(int(a.sum()), int(b.sum()), int((~a & ~b).sum()), n)
+        held.append(found.low <= truth <= found.high)
+    assert 0.93 <= np.mean(held) <= 0.97
+
+
+def test_pairs_at_the_edges():
+    same = paired_excess_interval(7, 7, 3, 10)
+    assert same.value == 0 and same.low < 0 < same.high
+    assert paired_excess_interval(10, 7, 0, 10).high == 1.0
+    assert paired_excess_interval(10, 10, 0, 10).low == -math.inf
+    with pytest.raises(ParameterError, match="'both_failed'"):
+        paired_excess_interval(7, 7, 4, 10)
+    with pytest.raises(ParameterError, match="'both_failed'"):
+        paired_excess_interval(2, 3, 4, 10)

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from countervail.core.arrays import Bools, Floats, Ints
-from countervail.core.stats import Estimate, clopper_pearson, excess_interval, mean_interval, plain_value
+from countervail.core.stats import (
+    Estimate,
+    clopper_pearson,
+    excess_interval,
+    mean_interval,
+    paired_excess_interval,
+    plain_value,
+)
 
 UNSAID: Any = object()  # in a guess: of this column nothing is said
 _WHOLE = 1e-6  # counts are whole up to this
@@ -23,6 +30,7 @@ class AttackResult:
 
     `set_sizes` holds, for each thing released, how many people of the register it may speak of. `detail` holds further
     figures of some attacks, `remarks` what could not be measured and why, `curve` false and true positive rates.
+    Where members and controls stand for two ways to try the same cases, `both_failed` says on how many both failed.
     """
 
     attack: str
@@ -33,6 +41,7 @@ class AttackResult:
     detail: Mapping[str, Estimate] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     curve: tuple[tuple[float, float], ...] = ()
+    both_failed: int | None = None
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
@@ -42,7 +51,7 @@ class AttackResult:
     @property
     def excess(self) -> Estimate:
         """Success beyond what the same attack achieves on people who were never in the data."""
-        beyond = excess_interval(*self.counts, level=self.members.level)
+        beyond = excess_of(self.counts, self.both_failed, self.members.level)
         return replace(beyond, n=self.members.n + self.controls.n)
 
     @property
@@ -68,6 +77,14 @@ class AttackResult:
             "remarks": list(self.remarks),
             "curve": plain_value(self.curve),
         }
+
+
+def excess_of(counts: tuple[int, int, int, int], both_failed: int | None, level: float = 0.95) -> Estimate:
+    """The excess behind counts of members and of controls, tried on cases of their own or on the same ones."""
+    if both_failed is None:
+        return excess_interval(*counts, level=level)
+    hits, n, hits_control, _ = counts
+    return paired_excess_interval(hits, hits_control, both_failed, n, level)
 
 
 def effective_counts(share: Estimate) -> tuple[int, int]:

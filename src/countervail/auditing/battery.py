@@ -40,6 +40,7 @@ _PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which few
 _ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
 _SMALL, _NARROW = 500, 10  # released things and columns up to which patient attacks are tried
+_ENDED = "a process that attacks were carried out in was ended from outside, perhaps for want of memory"
 Outcome = Literal["run", "does not apply", "cannot show anything", "failed"]
 
 
@@ -218,18 +219,22 @@ def alarm(until: float | None) -> Iterator[None]:
 
 def _in_processes(setting: Setting, plan: Sequence[Step], until: float | None, jobs: int) -> Iterator[Done]:
     """Steps in processes of their own, which are ended when the time is up."""
+    from concurrent.futures import BrokenExecutor, as_completed
     from concurrent.futures import TimeoutError as LateError
-    from concurrent.futures import as_completed
 
     from joblib.externals.loky import ProcessPoolExecutor
 
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_remember, initargs=(setting,), env=ONE_THREAD)
     try:
-        futures = [pool.submit(_remembered, step) for step in plan]
+        futures = {pool.submit(_remembered, step): step for step in plan}
         left = None if until is None else max(until - time.monotonic(), 0.0)
         try:
             for future in as_completed(futures, timeout=left):
-                yield future.result()
+                try:
+                    done = future.result()
+                except BrokenExecutor:  # with it all steps that were waiting are lost
+                    done = Done(futures[future], "failed", 0.0, why=_ENDED)
+                yield done
         except LateError:
             return
     finally:

@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from countervail.attack import AttackResult
+from countervail.attack.result import excess_of
 from countervail.core.arrays import Ints
 from countervail.core.files.json_data import is_count, is_text, need
-from countervail.core.stats import Estimate, clopper_pearson, excess_interval, excess_p_value, plain_json, plain_value
+from countervail.core.stats import Estimate, clopper_pearson, excess_p_value, plain_json, plain_value
 
 Status = Literal["run", "not run", "failed", "does not apply"]
 TIME_UP = "the time was up"
@@ -25,17 +26,21 @@ _FEW = 5  # a count below it is not shown as it is
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Successes and cases, of members and of controls; of an average, as many cases as it weighs."""
+    """Successes and cases, of members and of controls; of an average, as many cases as it weighs.
+
+    Where both were tried on the same cases: on how many both failed.
+    """
 
     hits: int = 0
     n: int = 0
     hits_control: int = 0
     n_control: int = 0
+    both_failed: int | None = None
 
     @classmethod
     def of(cls, result: AttackResult) -> Self:
         """The counts behind a result."""
-        return cls(*result.counts)
+        return cls(*result.counts, result.both_failed)
 
     @property
     def members(self) -> Estimate:
@@ -49,7 +54,7 @@ class Counts:
 
     def excess(self, level: float = 0.95) -> Estimate:
         """Success beyond that on controls."""
-        return excess_interval(self.hits, self.n, self.hits_control, self.n_control, level)
+        return excess_of((self.hits, self.n, self.hits_control, self.n_control), self.both_failed, level)
 
     def p_value(self, threshold: float, side: Literal["above", "below"]) -> float:
         """How surely the excess is not on the other side of a threshold."""
@@ -167,9 +172,14 @@ class Finding:
 def counts_from(data: Mapping[str, Any]) -> Counts:
     """Counts out of JSON data."""
     values = [data[key] for key in ("hits", "n", "hits_control", "n_control")]
-    need(all(is_count(v) for v in values))
-    made = Counts(*values)
+    both = data.get("both_failed")
+    need(all(is_count(v) for v in values) and (both is None or is_count(both)))
+    hits, n, hits_control, n_control = values
+    made = Counts(hits, n, hits_control, n_control, both)
     need(made.hits <= made.n and made.hits_control <= made.n_control)
+    if both is not None:
+        failed, spared = made.n - made.hits, made.n_control - made.hits_control
+        need(made.n == made.n_control and failed + spared - made.n <= both <= min(failed, spared))
     return made
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
-from countervail.auditing.finding import Finding
+from countervail.auditing.finding import TIME_UP, Finding
 from countervail.auditing.result import Audit
 from countervail.core.cells import visible
 from countervail.core.errors import ParameterError
@@ -72,15 +72,26 @@ class Condition:
 def check_gate(
     audit: Audit, conditions: Sequence[str], baseline: Audit | None = None, *, verdict: bool
 ) -> list[GateResult]:
-    """All conditions: those named, nothing worse than a baseline, and the verdict where an appetite is given."""
+    """All conditions: those named, nothing worse than a baseline, and the verdict where an appetite is given.
+
+    A verdict counts on its attacks: one that broke or had no time closes the gate.
+    """
     gates = [Condition.parse(text).check(audit) for text in conditions]
     if audit.verdict == "void":
         gates.append(GateResult("the audit is valid", False, audit.sentence))
     elif verdict:
         gates.append(GateResult("the verdict is no rejection", audit.verdict != "reject", audit.sentence))
+        gates += [GateResult(f"{f.attack} was carried out", False, f.why) for f in audit.findings if _missed(f, audit)]
     if baseline is not None:
         gates += [_compared(f, audit) for f in baseline.findings if f.status == "run"]
     return gates
+
+
+def _missed(f: Finding, audit: Audit) -> bool:
+    """Whether an attack that some recipient is judged by broke, or had no time for all of it."""
+    counts = any(f.criterion in r.thresholds and (r.asks or not f.asks) for r in audit.appetite.recipients)
+    late = f.status == "not run" and f.why.startswith(TIME_UP)
+    return counts and (f.status == "failed" or late or (f.status == "run" and bool(f.why)))
 
 
 def _compared(before: Finding, audit: Audit) -> GateResult:

@@ -8,7 +8,8 @@ import pytest
 
 import countervail as cv
 from countervail.core.guarantee import evidence
-from countervail.core.guarantee.evidence import rerun_evidence, share_above, share_below
+from countervail.core.guarantee.evidence import rerun_evidence
+from countervail.core.guarantee.two_shares import share_above, share_below
 
 RERUNS, ALPHA = 40, 1e-3
 TABLE = cv.Table.from_frame(pd.DataFrame({"x": [1, 2, 3], "y": ["a", "b", "c"]}), target="y")

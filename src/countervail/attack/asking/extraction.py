@@ -24,7 +24,6 @@ from countervail.core.table import Table
 _SURE = 0.75  # of a counterfactual that lies well on its side, and counts little from then on
 _ROUNDS = 3  # of fitting, where counterfactuals count only while they are on the wrong side
 _TREES = 100
-_CAUTIOUS = "The interval is cautious: both copies are tried on the same rows, and are taken for independent."
 _COMPARED = 2000  # rows at most that copies are compared on
 
 
@@ -128,7 +127,7 @@ class Extraction(OracleAttack):
             clopper_pearson(right["labels"], len(truth)),
             clopper_pearson(int((truth == frequent).sum()), len(truth)),
             detail={"labels of twice as many queries": clopper_pearson(right["labels of twice as many"], len(truth))},
-            remarks=(_CAUTIOUS,),
+            both_failed=int(((copies["with counterfactuals"] != truth) & (copies["labels"] != truth)).sum()),
         )
 
     def _copy(self, x: Matrix, y: Any, points: Matrix, sides: Any, asked: Matrix) -> Any:

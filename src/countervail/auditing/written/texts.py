@@ -7,12 +7,12 @@ METHODS = (
     "anything was fitted) and blindly. What counts is the excess: success on members beyond that on "
     "controls, (m - c) / (1 - c). Below zero, controls are found more often than members: nobody is exposed by that.",
     "Shares have exact intervals (Clopper and Pearson), an excess has the score interval of the ratio of "
-    "the two rates of failure (Koopman). An attack whose unit is a mean over several guesses about one "
-    "person counts that person once. Answers that say the same are one case, however many people got them; people "
-    "with several rows are one person.",
+    "the two rates of failure (Koopman; of copies of a model, which are tried on the same rows, that of pairs). "
+    "An attack whose unit is a mean over several guesses about one person counts that person once. Answers that say "
+    "the same are one case, however many people got them; people with several rows are one person.",
     "Some intervals are cautious: they hold the truth more often than the 95% that they say. These are exact "
-    "intervals of shares, the excess of copies of a model, intervals of several groups together, what people with "
-    "several rows weigh, and lower bounds of epsilon, for which no narrower ones are proven.",
+    "intervals of shares, intervals of several groups together, what people with several rows weigh, and lower "
+    "bounds of epsilon, which are exact too.",
     "For each attack a leak was planted in a release of its own. An attack that does not find its leak "
     "proves nothing, and makes the audit void.",
     "Decisions compare the interval with the threshold of the appetite: evidence to reject where the "

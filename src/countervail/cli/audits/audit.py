@@ -43,7 +43,10 @@ def audit(
     one_hot: OneHot = False,
     hierarchies: Hierarchies = None,
     appetite: Annotated[
-        Path | None, typer.Option(help="How much risk is accepted, as TOML; exit code 3 if the verdict is to reject.")
+        Path | None,
+        typer.Option(
+            help="How much risk is accepted, as TOML; exit code 3 on a rejection, or if an attack broke or had no time."
+        ),
     ] = None,
     fail_if: Annotated[
         list[str] | None,

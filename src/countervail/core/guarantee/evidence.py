@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from countervail.core.arrays import Floats, Ints
+from countervail.core.guarantee.two_shares import TwoShares, share_above, share_below
 
 if TYPE_CHECKING:
     from countervail.core.table import Table
 
 _CUTS = 400  # sizes of the event that are looked at
 _RERUNS = 40
+_WAYS = ((0, 1), (1, 0))  # from the table to its neighbour, and back
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +46,21 @@ class Evidence:
         )
 
 
-def share_below(hits: ArrayLike, n: int, alpha: float) -> Floats:
-    """Clopper and Pearson's lower bound, one-sided."""
-    from scipy.stats import beta
-
-    x = np.asarray(hits, dtype=float)
-    return np.where(x == 0, 0.0, beta.ppf(alpha, np.maximum(x, 1), n - x + 1))
-
-
-def share_above(hits: ArrayLike, n: int, alpha: float) -> Floats:
-    """Clopper and Pearson's upper bound, one-sided."""
-    from scipy.stats import beta
-
-    x = np.asarray(hits, dtype=float)
-    return np.where(x >= n, 1.0, beta.ppf(1 - alpha, x + 1, np.maximum(n - x, 1)))
-
-
 def epsilon_bound(
     training: tuple[Ints, Ints], fresh: tuple[Ints, Ints], *, alpha: float = 1e-6, delta: float = 0.0
 ) -> Evidence:
     """The bound from outcomes (as numbers 0, 1, ...) on two neighbouring tables.
 
-    The training draws choose, in each direction, the event: outcomes by falling likelihood ratio, as many as give the
-    best bound. The fresh draws alone bound it, each of the four shares at a quarter of `alpha`.
+    The training draws choose the direction and the event: outcomes by falling likelihood ratio, as many as give the
+    best bound. The fresh draws alone bound it (docs/decisions/epsilon-bounds.md).
     """
     size = 1 + max(int(x.max(initial=0)) for x in (*training, *fresh))
     chosen, tested = ([np.bincount(x, minlength=size) for x in pair] for pair in (training, fresh))
-    n, best = len(fresh[0]), None
-    for i, j in ((0, 1), (1, 0)):
-        event = _event(chosen[i], chosen[j], len(training[i]), len(training[j]), delta)
-        hits, misses = int(tested[i][event].sum()), int(tested[j][event].sum())
-        low = float(share_below(hits, len(fresh[i]), alpha / 4)) - delta
-        high = float(share_above(misses, len(fresh[j]), alpha / 4))
-        found = math.log(low / high) if low > 0 else -math.inf
-        if best is None or found > best.epsilon:
-            best = Evidence(found, alpha, delta, n, hits, misses, i == 0)
-    assert best is not None
-    return best
+    ways = [(*_event(chosen[i], chosen[j], len(training[i]), len(training[j]), delta), i, j) for i, j in _WAYS]
+    _, event, i, j = max(ways, key=lambda way: way[0])
+    hits, misses = int(tested[i][event].sum()), int(tested[j][event].sum())
+    found = TwoShares(hits, len(fresh[i]), misses, len(fresh[j])).epsilon(alpha, delta)
+    return Evidence(found, alpha, delta, len(fresh[0]), hits, misses, i == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +88,7 @@ def rho_bound(training: tuple[Ints, Ints], fresh: tuple[Ints, Ints], *, alpha: f
     size = 1 + max(int(x.max(initial=0)) for x in (*training, *fresh))
     chosen, tested = ([np.bincount(x, minlength=size) for x in pair] for pair in (training, fresh))
     best = None
-    for i, j in ((0, 1), (1, 0)):
+    for i, j in _WAYS:
         order, cuts = _ordered(chosen[i], chosen[j])
         low = share_below(np.cumsum(chosen[i][order])[cuts], len(training[i]), 1e-4)
         high = share_above(np.cumsum(chosen[j][order])[cuts], len(training[j]), 1e-4)
@@ -141,13 +119,14 @@ def _ordered(a: Ints, b: Ints) -> tuple[Ints, Ints]:
     return order, np.unique(np.linspace(0, len(order) - 1, min(len(order), _CUTS)).astype(int))
 
 
-def _event(a: Ints, b: Ints, n_a: int, n_b: int, delta: float) -> Ints:
-    """The outcomes that tell `a` from `b` best."""
+def _event(a: Ints, b: Ints, n_a: int, n_b: int, delta: float) -> tuple[float, Ints]:
+    """The outcomes that tell `a` from `b` best, and how well they do."""
     order, cuts = _ordered(a, b)
     low = share_below(np.cumsum(a[order])[cuts], n_a, 1e-4) - delta
     high = share_above(np.cumsum(b[order])[cuts], n_b, 1e-4)
     score = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
-    return order[: int(cuts[int(np.argmax(score))]) + 1]
+    best = int(np.argmax(score))
+    return float(score[best]), order[: int(cuts[best]) + 1]
 
 
 def numbered(*groups: Any) -> list[Ints]:
