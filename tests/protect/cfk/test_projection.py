@@ -5,6 +5,7 @@ import pytest
 from moves_twin import LIMITS, breaches, labels, people, scores
 
 import countervail as cv
+from countervail.core.loss import cell_widths
 from countervail.model import train_forest
 from countervail.protect import GraspSearch
 from countervail.testing import small_model, small_table
@@ -94,3 +95,17 @@ def test_what_is_declared_of_people_bounds_moves_and_not_whole_neighbours():
     asked = test.features[model.predict(test.features) == "bad"].head(12)
     e = cv.CFK(k=10, search="exact").fit(train, model).explain(asked)
     assert e.found.all()
+
+
+@pytest.mark.parametrize("level", [True, False])
+def test_boxes_reach_as_far_as_their_regions(level, seeds):
+    for seed in seeds(5, 200):
+        table = people(seed, 30)
+        if not level:
+            table = table.take(np.arange(12))  # values that nobody has
+        search = cv.CFK(k=3, search="exact").fit(table, scores(seed)).search_
+        rows = np.arange(len(table))
+        solved = search.solve_rows(search.rows_[rows])
+        boxes = solved.boxes.take(np.flatnonzero(solved.found))
+        ours, plain = search.space_.widths(boxes), cell_widths(search.space_.regions(boxes), table)
+        np.testing.assert_allclose(ours, plain, rtol=0, atol=1e-12)

@@ -152,8 +152,15 @@ class Space:
             out[:, c] = self.values[j][cells[:, j]]
         return out
 
+    def widths(self, boxes: Boxes) -> list[Floats]:
+        """How far each box reaches, column by column: its part of NCP without a weight."""
+        every = np.arange(len(self.sizes))
+        reach = (self.positions[every, boxes.high] - self.positions[every, boxes.low]) / self.scale
+        held = boxes.member.sum(axis=2)
+        return list(np.where(self.interval, reach, np.where(held > 1, held / self.sizes, 0.0)).T)
+
     def regions(self, boxes: Boxes) -> Regions:
-        """The boxes as regions of values."""
+        """The boxes as regions of values, without those that no box holds."""
         axes: list[Range | Values] = []
         for j, coding in enumerate(self.codings):
             if coding.numeric:
@@ -162,8 +169,8 @@ class Space:
                 holes = boxes.member[:, j, self.missing[j]] if self.missing[j] >= 0 else None
                 axes.append(Range(coding.name, low, high, whole, holes))
                 continue
-            known = coding.values
-            member = np.zeros((len(boxes), len(known)), dtype=bool)
-            member[:, self.values[j].astype(np.intp)] = boxes.member[:, j, : self.sizes[j]]
-            axes.append(Values.of(coding.name, known, member))
-        return Regions(tuple(axes), len(boxes)).pruned()
+            member = boxes.member[:, j, : self.sizes[j]]
+            used = np.asarray(member.any(axis=0))
+            known = [coding.values[v] for v in self.values[j][used].astype(np.intp).tolist()]
+            axes.append(Values.of(coding.name, known, member[:, used]))
+        return Regions(tuple(axes), len(boxes))

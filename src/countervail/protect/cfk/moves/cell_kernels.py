@@ -13,6 +13,7 @@ from countervail.core.arrays import Bools, Floats, Ints
 
 _SCALE, _LEVELS, _AWAY, _OUTSIDE, _NEAREST = range(5)
 _LOW, _HIGH, _HOLES, _WIDTH, _NUMBER, _NAME, _SIZE, _FIRST, _LAST = range(9)
+FIELDS = 9
 
 
 @inner

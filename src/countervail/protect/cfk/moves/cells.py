@@ -12,7 +12,7 @@ import numpy as np
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.distance import HEOM
 from countervail.protect.cfk.groups.candidates import SetShape, SpanShape
-from countervail.protect.cfk.moves.cell_kernels import to_cells, to_regions
+from countervail.protect.cfk.moves.cell_kernels import FIELDS, to_cells, to_regions
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,16 +35,17 @@ class CellColumn:
     nearest: Floats
 
     @classmethod
-    def of(cls, shape: SpanShape | SetShape, heom: HEOM, width: Floats, distinct: Floats) -> Self:
+    def of(cls, shape: SpanShape | SetShape, heom: HEOM, scale: float, width: Floats, distinct: Floats) -> Self:
         """Number the cells; `distinct` are the column's values in the table, which a span stands for."""
-        j = shape.column
-        content = shape.content
+        j, whole, n = shape.column, shape.content.tobytes(), len(width)
+        step = len(whole) // max(n, 1)
+        keys = [whole[g * step : (g + 1) * step] for g in range(n)]
         seen: dict[bytes, int] = {}
-        number = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in content], dtype=np.int64)
-        firsts = np.unique(number, return_index=True)[1]
-        digests = (hashlib.blake2b(content[g].tobytes(), digest_size=6).digest() for g in firsts)
+        number = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
+        firsts = dict(zip(reversed(keys), range(n - 1, -1, -1)))  # the first region with each cell
+        digests = (hashlib.blake2b(key, digest_size=6).digest() for key in seen)
         name = np.array([float(int.from_bytes(digest)) for digest in digests])  # 48 bits: a float tells them apart
-        inside = (shape.options(int(g), distinct) for g in firsts)
+        inside = (shape.options(g, distinct) for g in map(firsts.__getitem__, seen))
         options = tuple(o if len(o) else np.array([np.nan]) for o in inside)  # everybody of a stored group may be gone
         sizes = np.array([len(o) for o in options], dtype=np.int64)
         numbers = (o[~np.isnan(o)] if len(o) > 1 else o for o in options)
@@ -53,22 +54,19 @@ class CellColumn:
         if isinstance(shape, SetShape):
             values = shape.member.shape[1]
             nearest = _nearest_members(options, values, bool(heom.measured[j]), float(heom.missing[j]))
-        return cls(
-            shape, scales_of(heom)[j], width, number, name[number], options, sizes[number], ends[number], nearest
-        )
+        return cls(shape, scale, width, number, name[number], options, sizes[number], ends[number], nearest)
 
     @property
     def column(self) -> int:
         """The column's place among the features."""
         return self.shape.column
 
-    @property
-    def packed(self) -> Floats:
-        """The fields of each region's cell, as `cell_kernels` names them."""
-        shape, none = self.shape, np.zeros(len(self.width))
-        span = [shape.low, shape.high, shape.holes] if isinstance(shape, SpanShape) else [none, none, none]
-        of_cell = (self.width, self.number, self.name, self.sizes, *self.ends.T)
-        return np.column_stack([*span, *of_cell])
+    def pack(self, into: Floats) -> None:
+        """Write the fields of each region's cell (region x field), as `cell_kernels` names them."""
+        if isinstance(self.shape, SpanShape):
+            into[:, 0], into[:, 1], into[:, 2] = self.shape.low, self.shape.high, self.shape.holes
+        into[:, 3], into[:, 4], into[:, 5], into[:, 6] = self.width, self.number, self.name, self.sizes
+        into[:, 7:] = self.ends
 
     @property
     def tables(self) -> list[Floats]:
@@ -93,19 +91,23 @@ class PackedCells:
     @classmethod
     def of(cls, columns: Sequence[CellColumn]) -> Self:
         """Of columns that have the same regions."""
-        heads, start = [], 0
+        regions = len(columns[0].width) if columns else 0
+        heads, cells = np.zeros((len(columns), 5)), np.zeros((len(columns), regions, FIELDS))
         flat: list[Floats] = [np.zeros(0)]
-        for c in columns:
-            starts = np.cumsum([start, *(t.size for t in c.tables), 0, 0, 0])[:3].tolist()
-            levels = c.shape.member.shape[1] if isinstance(c.shape, SetShape) else -1
-            heads.append([c.scale, levels, *starts])
-            flat += [t.ravel() for t in c.tables]
-            start += sum(t.size for t in c.tables)
+        start = 0
+        for head, into, c in zip(heads, cells, columns):
+            c.pack(into)
+            head[0], head[1], tables = c.scale, -1.0, c.tables
+            if isinstance(c.shape, SetShape):
+                head[1] = c.shape.member.shape[1]
+            head[2:] = start
+            for a, table in enumerate(tables):
+                head[2 + a] = start
+                flat.append(table.ravel())
+                start += table.size
         places = np.array([c.column for c in columns], dtype=np.int64)
         width = np.array([c.width for c in columns], dtype=float)
-        return cls(
-            np.array(heads, dtype=float), np.stack([c.packed for c in columns]), np.concatenate(flat), places, width
-        )
+        return cls(heads, cells, np.concatenate(flat), places, width)
 
     def ask(self, x: Matrix) -> tuple[Floats, Bools]:
         """Query x column x region: how far the query's value is from the cell, and whether it lies outside."""

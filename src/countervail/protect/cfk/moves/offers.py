@@ -66,11 +66,12 @@ class Offers:
     ) -> Self:
         """From regions, with the width of each cell and the table's values column by column, and pairs of a region's
         number and a private vector."""
+        scale = scales_of(heom)
         columns = [
-            CellColumn.of(shape, heom, width, values)
+            CellColumn.of(shape, heom, float(scale[shape.column]), width, values)
             for shape, width, values in zip(shapes(regions, encoder), widths, distinct)
         ]
-        return cls(*candidates, tuple(columns), heom.measured, scales_of(heom), heom.missing, *pool)
+        return cls(*candidates, tuple(columns), heom.measured, scale, heom.missing, *pool)
 
     def moves(
         self, rows: Ints, x: Matrix, candidate: Ints, away: Floats, outside: Bools, vague: float

@@ -14,7 +14,6 @@ import numpy as np
 
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.encode import Encoder
-from countervail.core.loss import cell_widths
 from countervail.core.region import Regions
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.askers import Askers, Moves, Reachable
@@ -33,6 +32,7 @@ class OwnedRegions:
         self._search = search
         self._boxes: dict[int, Boxes] = {}
         self._pureness: dict[int, float] = {}
+        self._last: tuple[list[int], Regions] = ([], search.space_.regions(search.space_.no_boxes(0)))
 
     def solve(self, rows: Ints) -> Floats:
         """How pure the region of each row is."""
@@ -45,18 +45,24 @@ class OwnedRegions:
 
     def regions(self, rows: Ints) -> Regions:
         """The regions of rows that have one."""
-        boxes = [self._boxes[r] for r in rows.tolist()]
-        names = ("low", "high", "member")
-        return self._search.space_.regions(Boxes(*(np.concatenate([getattr(b, n) for b in boxes]) for n in names)))
+        if self._last[0] != (wanted := rows.tolist()):
+            self._last = (wanted, self._search.space_.regions(self._joined(wanted)))
+        return self._last[1]
 
     def offers(self, rows: Ints) -> Offers:
         """Rows that have a region as candidates."""
-        search, regions = self._search, self.regions(rows)
-        private, nobody = search.rows_[rows].copy(), np.zeros(0, dtype=np.int64)
-        private[:, search.space_.columns] = 0.0
-        widths, candidates = cell_widths(regions, search.table_), (np.arange(len(rows)), private)
-        empty = (nobody, private[:0])
-        return Offers.of(search.encoder_, search.heom_, regions, widths, search.space_.values, candidates, empty)
+        search, space, nobody = self._search, self._search.space_, np.zeros(0, dtype=np.int64)
+        private = search.rows_[rows].copy()
+        private[:, space.columns] = 0.0
+        widths, candidates = space.widths(self._joined(rows.tolist())), (np.arange(len(rows)), private)
+        pool = (nobody, private[:0])
+        return Offers.of(search.encoder_, search.heom_, self.regions(rows), widths, space.values, candidates, pool)
+
+    def _joined(self, rows: list[int]) -> Boxes:
+        boxes = [self._boxes[r] for r in rows]
+        if len(boxes) == 1:
+            return boxes[0]
+        return Boxes(*(np.concatenate([getattr(b, name) for b in boxes]) for name in ("low", "high", "member")))
 
 
 class RankedOwners:
