@@ -122,6 +122,16 @@ def warm_cases() -> dict[str, Callable[[], Callable[[], object]]]:
         table = cv.load("adult").take(np.arange(5000))
         return lambda: cv.KCommonPatterns(k=5).fit(table).protect(table)
 
+    def million(rows: int = 1_000_000, mutation: float = 0.15) -> Callable[[], object]:
+        """German credit resampled, with a share of each quasi-identifier's values dealt out anew."""
+        rng, german = np.random.default_rng(0), cv.load("german_credit")
+        frame = german.frame.iloc[rng.integers(0, len(german), rows)].reset_index(drop=True)
+        for name in german.schema.names("quasi"):
+            dealt = rng.random(rows) < mutation
+            frame.loc[dealt, name] = frame[name].to_numpy()[rng.permutation(rows)][dealt]
+        big = cv.Table.from_frame(frame, schema=german.schema)
+        return lambda: cv.CFK(k=10).fit(big, lambda f: np.where(f["duration"] < 24, "good", "bad"))
+
     def continuous(rows: int = 1_000_000) -> Callable[[], object]:
         frame = pd.DataFrame(np.random.default_rng(0).normal(size=(rows, 8)), columns=[f"x{j}" for j in range(8)])
         schema = cv.Schema(tuple(cv.Column(str(c), "numeric", "quasi") for c in frame.columns))
@@ -136,6 +146,7 @@ def warm_cases() -> dict[str, Callable[[], Callable[[], object]]]:
         "cfk-german-10": lambda: cfk("german_credit", 10),
         "cfk-german-20": lambda: cfk("german_credit", 20),
         "cfk-adult-10": lambda: cfk("adult", 10),
+        "cfk-1m": million,
         "k-common-adult-5000": patterns,
         "mondrian-continuous-1m": continuous,
     }

@@ -60,6 +60,7 @@ GOALS = {
     "warm:cfk-german-10": 1.0,
     "warm:cfk-german-20": 1.0,
     "warm:cfk-adult-10": 2.0,
+    "warm:cfk-1m": 15.0,
     "warm:k-common-adult-5000": 3.0,
     "warm:mondrian-continuous-1m": 1.2,
 }

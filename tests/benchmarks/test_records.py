@@ -36,6 +36,7 @@ TO_BE_RECORDED_ANEW = {
 sys.path.insert(0, str(SPEED))
 
 import _record  # noqa: E402
+from _first_use_commands import check_complete  # noqa: E402
 
 
 def run(script, monkeypatch, *words):
@@ -127,3 +128,7 @@ def test_records_come_from_commits(path):
 
 def test_the_list_names_records_that_exist():
     assert {p.name for p in RESULTS.glob("*.json")} >= TO_BE_RECORDED_ANEW
+
+
+def test_every_command_is_timed():
+    check_complete()
