@@ -224,7 +224,7 @@ def second_tree(binned: Any, strata: Any, marginals: Any, totals: Any, noise: fl
     """A tree of pairs among those that are left."""
     d = binned.shape[1]
     pairs = [p for p in itertools.combinations(range(d), 2) if p not in used]
-    scores = pair_scores(binned, strata, marginals, totals, noise, pairs)
+    scores = pair_scores(lambda a, b: pair_counts(binned, strata, marginals, a, b), marginals, totals, noise, pairs)
     tree, chosen = list(range(d)), []
     for _ in range(d - 1):
         offered = [i for i, (a, b) in enumerate(pairs) if tree[a] != tree[b]]

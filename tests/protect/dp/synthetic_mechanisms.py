@@ -5,6 +5,7 @@ samplers are compared with their formulas elsewhere.
 """
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from dp_mechanisms import GRID, rule
@@ -14,7 +15,7 @@ from countervail.protect.dp.private_logistic import Shares, reach, slopes
 from countervail.protect.dp.synthetic.accounting import UNIT, NoiseBudget, rho_of
 from countervail.protect.dp.synthetic.bins import MarginalCounts
 from countervail.protect.dp.synthetic.draw import PAIRED, PAIRS, SURE, TOTAL, BudgetShares, draw_counts, settle
-from countervail.protect.dp.synthetic.edges import pair_scores
+from countervail.protect.dp.synthetic.edges import pair_counts, pair_scores
 
 EPSILON, DELTA = 5.25, 1e-6
 RHO = rho_of(EPSILON, DELTA)  # about one half
@@ -68,7 +69,9 @@ def choice(times):
 
     def mechanism(codes, n):
         strata = np.zeros(len(codes), dtype=np.int64)
-        scores = pair_scores(codes, strata, EVEN, np.array([40.0]), 0.0, [(0, 1), (0, 2)])
+        scores = pair_scores(
+            lambda a, b: pair_counts(codes, strata, EVEN, a, b), EVEN, np.array([40.0]), 0.0, [(0, 1), (0, 2)]
+        )
         scores = times * (scores - 40 * UNIT - [UNIT, 0])  # one behind the other, or ahead of it
         b = noise()
         return np.array([b.choose(scores, Fraction(RHO)) for _ in range(n)])

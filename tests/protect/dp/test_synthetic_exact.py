@@ -74,7 +74,8 @@ def all_counts(codes):
 
 def scores(codes):
     binned = np.column_stack([m.bins[codes[:, j]] for j, m in enumerate(MARGINALS)])
-    return pair_scores(binned, strata_of(codes), MARGINALS, TOTALS, 0.7, COLUMNS)
+    strata = strata_of(codes)
+    return pair_scores(lambda a, b: pair_counts(binned, strata, MARGINALS, a, b), MARGINALS, TOTALS, 0.7, COLUMNS)
 
 
 @given(RECORDS, st.integers(0, 11), st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 4)))

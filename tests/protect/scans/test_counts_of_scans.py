@@ -1,6 +1,7 @@
 """Noisy counts of rows in an engine: the counts of a table with the same rows, so with a seed the same draw."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 import countervail as cv
 from countervail.engine import Scan
 from countervail.protect.dp import histograms
+from countervail.protect.dp.grid import Grid, RecordStream, read_records
+from countervail.protect.dp.synthetic import edges
 from countervail.protect.dp.synthetic.accounting import NoiseBudget
 
 ROLES = {
@@ -143,7 +146,40 @@ def test_what_answers_from_records_refuses_a_scan(scan):
             made.fit(scan, model)
 
 
-def test_too_little_memory_is_said_with_the_setting(scan, monkeypatch):
-    monkeypatch.setattr(Scan, "budget", lambda self, columns: 20 if columns > 1 else 9999)
-    with pytest.raises(cv.ParameterError, match=r"'memory' .* records that differ in the public domains.*more than 20"):
-        cv.PrivateSynthetic(1.0).fit(scan, model)
+@pytest.mark.parametrize("least", [1, 20])  # of no column all values fit; of each by itself, and not all records
+@pytest.mark.parametrize("cells", [None, 1])  # all pairs are counted at once, or one at a time
+def test_records_that_do_not_fit_memory_are_counted_in_parts(tmp_path, monkeypatch, least, cells):
+    """Nobody's record makes a fit end in an error: the draw is that of the table, batch by batch."""
+    frame = people(700, 1)
+    source, table = in_files(frame, tmp_path / "in", 3), cv.Table.from_frame(frame, **ROLES)
+    if cells:
+        monkeypatch.setattr(edges, "_CELLS", cells)
+    for made in (
+        lambda: cv.PrivateSynthetic(900.0, missing=["city"], random_state=1),
+        lambda: cv.PrivateSynthetic(2.0, adjacency="replace-one", random_state=1),
+        lambda: cv.PrivateHistograms(1.0, random_state=1),
+    ):
+        asked = frame.dropna().drop(columns=["id", "granted"]).head(5)
+        wanted = made().fit(table, model).explain(asked).to_frame()
+        with monkeypatch.context() as patch:
+            patch.setattr(Scan, "budget", lambda self, columns: least if columns > 1 or least == 1 else 9999)
+            scan = cv.Table.scan(source, engine="duckdb", **ROLES)
+            assert isinstance(read_records(scan, Grid.of(table, "a test")), RecordStream)
+            found = made().fit(scan, model)
+            scan.close()
+        pd.testing.assert_frame_equal(found.explain(asked).to_frame(), wanted)
+
+
+def test_dates_are_read_alike_in_parts(tmp_path, monkeypatch):
+    frame = people(300, 2).assign(since=[f"{d % 28 + 1:02d}/{d % 12 + 1:02d}/2020" for d in range(300)])
+    since = cv.Column("since", type="date", domain=("2020-01-01", "2020-12-31", 12), order="dmy")
+    schema = cv.Table.from_frame(people(300, 2), **ROLES).schema
+    schema = replace(schema, columns=(*schema.columns, since))
+    source = in_files(frame, tmp_path / "in", 2)
+    drawn = []
+    for budget in (9_999, 1):
+        monkeypatch.setattr(Scan, "budget", lambda self, columns, n=budget: n)
+        scan = cv.Table.scan(source, engine="duckdb", schema=schema)
+        drawn.append(cv.PrivateSynthetic(50.0, random_state=1).fit(scan, model).draw_.to_dict())
+        scan.close()
+    assert drawn[0] == drawn[1] and drawn[0]["pairs"]

@@ -45,7 +45,7 @@ from countervail.protect.dp.budgeted import (
     spell_constraints,
     spelling,
 )
-from countervail.protect.dp.grid import Grid, Records, declared_table, read_records
+from countervail.protect.dp.grid import Grid, Records, RecordStream, declared_table, read_records
 from countervail.protect.dp.pool_search import Judge, Pooled, search_several
 from countervail.protect.dp.public import Public
 
@@ -158,7 +158,7 @@ class PrivateExplainer(ExplanationProtector):
         """The promise of unseeded noise."""
 
     @abstractmethod
-    def _learn(self, table: Table, model: Any, records: Records) -> None:
+    def _learn(self, table: Table, model: Any, records: Records | RecordStream) -> None:
         """Keep what answers need."""
 
     @abstractmethod

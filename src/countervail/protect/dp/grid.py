@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,14 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Floats, Ints
+from countervail.core.arrays import Floats, Ints, distinct_rows
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column
 from countervail.core.table import Table
 from countervail.engine import Scan
-from countervail.engine.columns import one_column
 from countervail.engine.interface import CODE, COUNT
-from countervail.engine.scan import empty_frame
+from countervail.engine.scan import as_table, empty_frame
 from countervail.explain.base import check_features, check_table
 
 LEVELS = 101  # cells of a numeric domain that declares none
@@ -227,6 +226,10 @@ class Records:
     def __len__(self) -> int:
         return len(self.codes) if self.times is None else int(self.times.sum())
 
+    def parts(self) -> Iterator[Records]:
+        """All of them at once."""
+        yield self
+
 
 def declared_table(rows: Any, owner: str, build: str) -> Table:
     """A table that has the declaration and the types of the rows: the rows themselves, or none of a scan."""
@@ -238,24 +241,43 @@ def declared_table(rows: Any, owner: str, build: str) -> Table:
     return nobody.with_frame(empty_frame(rows.relation.kinds), rows.schema)
 
 
-def read_records(rows: Table | Scan, grid: Grid) -> Records:
-    """The records of a table, each on its own, or of a scan, equal positions brought together where the rows are."""
+@dataclass(frozen=True, eq=False, slots=True)
+class RecordStream:
+    """Records of a scan of which more differ than memory holds: they are read anew each time they are counted."""
+
+    rows: Scan
+    grid: Grid
+
+    def parts(self) -> Iterator[Records]:
+        """Positions, batch by batch, equal ones of a batch brought together."""
+        import pyarrow as pa
+
+        for batch in self.rows.relation.rows([a.column.name for a in self.grid.axes]):
+            codes = self.grid.codes(as_table(pa.Table.from_batches([batch]), self.rows.schema).frame)
+            first, which = distinct_rows(codes)
+            yield Records(codes[first], np.bincount(which, minlength=len(first)).astype(np.int64))
+
+
+def read_records(rows: Table | Scan, grid: Grid) -> Records | RecordStream:
+    """The records of a table, each on its own, or of a scan, equal positions brought together where the rows are.
+
+    Where too many of a scan differ for its memory, they are read in parts: no table is refused for what it holds.
+    """
     if not isinstance(rows, Scan):
         return Records(grid.codes(rows.features))
     import pyarrow as pa
 
-    dictionaries = {}
+    here, dictionaries = rows.relation.here, {}
     for axis in grid.axes:
         name = axis.column.name
-        held = one_column(rows, name)
+        held = rows.distinct([name], limit=None if here else rows.budget(1))
+        if held is None:
+            return RecordStream(rows, grid)
         codes = axis.codes(held.table.frame[name]).astype(np.int32)
         dictionaries[name] = held.raw.append_column(CODE, pa.array(codes))
-    limit = rows.budget(len(dictionaries))
-    found = rows.relation.recoded(dictionaries, limit=None if rows.relation.here else limit)
+    found = rows.relation.recoded(dictionaries, limit=None if here else rows.budget(len(dictionaries)))
     if found is None:
-        must = f"enough for records that differ in the public domains, of which there are more than {limit:,}"
-        hint = "Give more (--memory), or declare fewer levels."
-        raise bad_parameter("Table.scan", "memory", must, f"{rows.memory:,} bytes", hint)
+        return RecordStream(rows, grid)
     return Records(np.column_stack([found[n].to_numpy() for n in dictionaries]), found[COUNT].to_numpy())
 
 

@@ -19,7 +19,7 @@ from countervail.ledger.codec import pack, unpack
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
 from countervail.protect.dp.budgeted import cost_of, spelling
-from countervail.protect.dp.grid import Records
+from countervail.protect.dp.grid import Records, RecordStream
 from countervail.protect.dp.pool import PoolRecords
 
 _SENSITIVITY = {"replace-one": 2, "add-remove": 1}
@@ -118,7 +118,7 @@ class PrivateHistograms(PrivateExplainer):
         check_count("PrivateHistograms", "neighbours", self.neighbours)
         check_count("PrivateHistograms", "records", self.records)
 
-    def _learn(self, table: Table, model: Any, records: Records) -> None:
+    def _learn(self, table: Table, model: Any, records: Records | RecordStream) -> None:
         public = self.public_
         rng = generator(self.random_state)
         if self.ledger is None:
@@ -135,14 +135,15 @@ class PrivateHistograms(PrivateExplainer):
         drawn = np.concatenate([self._made_up(c, rng) for c in range(len(public.decision.classes))])
         self.records_ = PoolRecords.of(drawn, public.classes_of_made_up(drawn), public.grid.default)
 
-    def _noisy(self, records: Records, rng: np.random.Generator) -> list[Ints]:
+    def _noisy(self, records: Records | RecordStream, rng: np.random.Generator) -> list[Ints]:
         """Noisy counts, column by column: decision x position."""
-        public, codes, out = self.public_, records.codes, []
-        each = 1 if records.times is None else records.times
-        classes = public.classes_of(codes)
-        for j, (size, share) in enumerate(zip(public.grid.sizes, self.shares_)):
-            counts = np.zeros((len(public.decision.classes), int(size)), dtype=np.int64)
-            np.add.at(counts, (classes, codes[:, j]), each)
+        public, out = self.public_, []
+        exact = [np.zeros((len(public.decision.classes), int(size)), dtype=np.int64) for size in public.grid.sizes]
+        for part in records.parts():
+            each, classes = 1 if part.times is None else part.times, public.classes_of(part.codes)
+            for j, counts in enumerate(exact):
+                np.add.at(counts, (classes, part.codes[:, j]), each)
+        for counts, share in zip(exact, self.shares_):
             budget = Fraction(float(self.epsilon)) * share
             out.append(noisy_counts(counts, _SENSITIVITY[self.adjacency], budget, self._seed(rng)))
         return out

@@ -14,7 +14,7 @@ from countervail.core.table import Table
 from countervail.explain.answering import Queries
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
-from countervail.protect.dp.grid import Records
+from countervail.protect.dp.grid import Records, RecordStream
 from countervail.protect.dp.pool import VARIANTS, Pool, PoolRecords, Variant
 
 
@@ -136,7 +136,8 @@ class PrivateNeighbours(PrivateExplainer):
             must = "None with pool='features', where each shown column gets the same share"
             raise bad_parameter("PrivateNeighbours", "split", must, "a mapping")
 
-    def _learn(self, table: Table, model: Any, records: Records) -> None:
+    def _learn(self, table: Table, model: Any, records: Records | RecordStream) -> None:
+        assert isinstance(records, Records)  # scans are refused before
         grid, codes = self.public_.grid, records.codes
         columns = min(int(self.features), len(grid.axes))
         self.records_ = PoolRecords.of(codes, self.public_.classes_of(codes), grid.default)

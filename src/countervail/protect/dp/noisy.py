@@ -23,7 +23,7 @@ from countervail.explain.base import Explainer
 from countervail.explain.nice import NICE
 from countervail.ledger.ledger import Ledger
 from countervail.protect.dp.base import PrivateExplainer
-from countervail.protect.dp.grid import Records
+from countervail.protect.dp.grid import Records, RecordStream
 from countervail.protect.dp.randomiser import Randomiser
 
 _SCALE = 1 << 60
@@ -120,7 +120,8 @@ class NoisyCounterfactual(PrivateExplainer):
         if self.stop is not None and not 0 < self.stop <= 1:
             raise bad_parameter("NoisyCounterfactual", "stop", "None, or above 0 and at most 1", self.stop)
 
-    def _learn(self, table: Table, model: Any, records: Records) -> None:
+    def _learn(self, table: Table, model: Any, records: Records | RecordStream) -> None:
+        assert isinstance(records, Records)  # scans are refused before
         grid, codes = self.public_.grid, records.codes
         self.randomiser_ = Randomiser.over(grid, [Fraction(float(self.epsilon)) * s for s in self.shares_])
         # The explainer gets the records as they lie on the grid, in public dtypes: what it refuses to read at query

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
@@ -15,10 +15,10 @@ import numpy as np
 from countervail.core.arrays import Floats, Ints
 from countervail.core.files.json_data import is_count, need
 from countervail.ledger.codec import pack, unpack
-from countervail.protect.dp.grid import Grid
+from countervail.protect.dp.grid import Grid, Records
 from countervail.protect.dp.synthetic.accounting import NoiseBudget
 from countervail.protect.dp.synthetic.bins import MarginalCounts, nearest_counts, settle_bins, smoothed
-from countervail.protect.dp.synthetic.edges import choose_edges, pair_counts
+from countervail.protect.dp.synthetic.edges import Binned, PairReader, choose_edges
 
 Level = Literal["pairs", "columns", "nothing"]
 TOTAL, ONES, CHOICE, PAIRS = Fraction(1, 100), Fraction(39, 100), Fraction(5, 100), Fraction(55, 100)
@@ -113,30 +113,53 @@ def _whole(data: Any, dimensions: int) -> Ints:
 def draw_counts(
     codes: Ints, classes: Ints, decisions: int, grid: Grid, budget: NoiseBudget, times: Ints | None = None
 ) -> Draw:
-    """The one draw: the only function that looks at records. `classes` is the decision about each record, by itself.
+    """The one draw of records at hand. `classes` is the decision about each record, by itself.
 
     `times`: how many records each row of codes stands for.
     """
-    people = len(codes) if times is None else int(times.sum())
+    return draw_read(lambda: [Records(codes, times)], lambda _: classes, decisions, grid, budget)
+
+
+def draw_read(
+    read: Callable[[], Iterable[Records]],
+    decide: Callable[[Ints], Ints],
+    decisions: int,
+    grid: Grid,
+    budget: NoiseBudget,
+) -> Draw:
+    """The one draw: the only function that looks at records, part by part and as often as it has to.
+
+    `decide` is the decision about each record, by itself; `read` gives the same records each time.
+    """
+    people = sum(len(part) for part in read())
     noisy = int(budget.counts(np.array([people], dtype=np.int64), budget.total * TOTAL)[0])
     total = min(max(noisy, 0), _MOST)
     spread = BudgetShares.of(total, len(grid.axes), decisions, budget)
     if spread.level == "nothing":
         return Draw(total, (), (), ())
-    strata = classes if spread.strata > 1 else np.zeros(len(codes), dtype=np.int64)
-    ones = tuple(
-        budget.counts(cell_counts(strata, codes[:, j], spread.strata, len(a), times), spread.one)
-        for j, a in enumerate(grid.axes)
-    )
+
+    def strata(part: Records) -> Ints:
+        return decide(part.codes) if spread.strata > 1 else np.zeros(len(part.codes), dtype=np.int64)
+
+    exact = [np.zeros((spread.strata, len(a)), dtype=np.int64) for a in grid.axes]
+    for part in read():
+        mine = strata(part)
+        for j, counts in enumerate(exact):
+            counts += cell_counts(mine, part.codes[:, j], *counts.shape, part.times)
+    ones = tuple(budget.counts(counts, spread.one) for counts in exact)
     if spread.level == "columns":
         return Draw(total, ones, (), ())
     marginals, totals = settle(ones, grid, spread, budget)
-    binned = np.column_stack([m.bins[codes[:, j]] for j, m in enumerate(marginals)])
+
+    def binned() -> Iterator[Binned]:
+        for part in read():
+            bins = np.column_stack([m.bins[part.codes[:, j]] for j, m in enumerate(marginals)])
+            yield Binned(bins, strata(part), part.times)
+
+    pair = PairReader(binned, marginals)
     cost = budget.deviation(spread.pairs / (len(grid.axes) - 1))
-    edges = choose_edges(binned, strata, marginals, totals, cost, lambda s: budget.choose(s, spread.choice), times)
-    pairs = tuple(
-        budget.counts(pair_counts(binned, strata, marginals, a, b, times), spread.pairs / len(edges)) for a, b in edges
-    )
+    edges = choose_edges(pair, marginals, totals, cost, lambda s: budget.choose(s, spread.choice))
+    pairs = tuple(budget.counts(pair(a, b), spread.pairs / len(edges)) for a, b in edges)
     return Draw(total, ones, edges, pairs)
 
 

@@ -37,10 +37,10 @@ from countervail.protect._fitted import (
 from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
-from countervail.protect.dp.grid import Axis, Grid, Records, declared_table, read_records
+from countervail.protect.dp.grid import Axis, Grid, Records, RecordStream, declared_table, read_records
 from countervail.protect.dp.public import Public, public_target
 from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, check_budget, rho_of
-from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts
+from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts, draw_read
 from countervail.protect.dp.synthetic.rows import public_rows, synthetic_rows
 from countervail.protect.saved import Savable
 
@@ -281,12 +281,14 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         asked = {n: getattr(self, n) for n in CONSTRAINTS}
         self.constraints_ = Constraints.of(self.public_.encoder, self._owner, **asked)
 
-    def _drawn(self, records: Records) -> Draw:
+    def _drawn(self, records: Records | RecordStream) -> Draw:
         """The draw; from the ledger, where it keeps one of these people with the same settings."""
         public, budget = self.public_, self._budget(self.random_state)
         decisions = len(public.decision.classes)
 
         def draw() -> Draw:
+            if isinstance(records, RecordStream):
+                return draw_read(records.parts, public.classes_of, decisions, public.grid, budget)
             classes = public.classes_of(records.codes)
             return draw_counts(records.codes, classes, decisions, public.grid, budget, records.times)
 
