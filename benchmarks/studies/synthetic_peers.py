@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -78,7 +79,8 @@ def opendp_rows(
             if said.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
                 raise LateError
         else:
-            raise FailedError(said.stderr.strip().splitlines()[-1])
+            own = re.findall(r'FailedFunction\("(.+?)"\)', said.stderr)
+            raise FailedError(own[-1] if own else "an error of its own")
         made = pd.read_csv(place / "out.csv")[names].dropna()  # it makes up a few cells without a value
         return made.to_numpy(dtype=np.int64), json.loads(said.stdout.splitlines()[-1])
 

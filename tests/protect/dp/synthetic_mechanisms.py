@@ -5,7 +5,6 @@ samplers are compared with their formulas elsewhere.
 """
 
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 from dp_mechanisms import GRID, rule
