@@ -283,22 +283,21 @@ class PrivateSynthetic(Savable, ExplanationProtector):
 
     def _drawn(self, records: Records | RecordStream) -> Draw:
         """The draw; from the ledger, where it keeps one of these people with the same settings."""
-        public, budget = self.public_, self._budget(self.random_state)
-        decisions = len(public.decision.classes)
+        public, about = self.public_, (len(self.public_.decision.classes), self.public_.grid)
+        budget = self._budget(self.random_state)
 
         def draw() -> Draw:
             if isinstance(records, RecordStream):
-                return draw_read(records.parts, public.classes_of, decisions, public.grid, budget)
-            classes = public.classes_of(records.codes)
-            return draw_counts(records.codes, classes, decisions, public.grid, budget, records.times)
+                return draw_read(records.parts, public.classes_of, *about, budget)
+            return draw_counts(records.codes, public.classes_of(records.codes), *about, budget, records.times)
 
         if self.ledger is None:
             return draw()
         # What is made of the counts later does not matter to them: other answers from them cost nothing.
-        named = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": self.adjacency}
+        named = {n: getattr(self, n) for n in ("epsilon", "delta", "adjacency")}
         request = spelling(named, (), public.grid, public)
-        kept = self.ledger.once(request, cost_of(self._promise()), self.name, lambda: draw().to_bytes())
-        return Draw.from_bytes(kept)
+        cost = cost_of(self._promise())
+        return Draw.from_bytes(self.ledger.once(request, cost, self.name, lambda: draw().to_bytes()))
 
     def _make(self, draw: Draw, model: Any) -> None:
         """Synthetic rows and a search among them: from here on only the draw is looked at."""
