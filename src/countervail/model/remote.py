@@ -60,8 +60,10 @@ class Remote:
     Notes
     -----
     Threat model: whoever runs the server, or reads the traffic, sees every row that is asked about. That is the asker's
-    row and made-up ones for `CFK(search="groups")` and the differentially private explainers; it is every row of the
-    training table for NICE. Redirects are not followed, so that rows and headers reach nobody else.
+    row and made-up ones for `CFK(search="groups")`. It is every row of the training table for NICE, and every record as
+    it lies on the public grid for differentially private explainers, whose fit asks what is decided about it; they let
+    the model forget these (`forget`), so that no answer comes sooner because somebody was there. Redirects are not
+    followed, so that rows and headers reach nobody else.
 
     Every request repeats one row of an earlier one: a model that answers the same row differently is refused.
 
@@ -108,6 +110,12 @@ class Remote:
             found |= zip(part, self._ask(columns, [todo[key] for key in part]))
             self._keep({key: found[key] for key in part})
         return self._shaped([found[key] for key in keys])
+
+    def forget(self) -> None:
+        """Keep no answer that was given before: what is remembered comes sooner, and tells what was asked about."""
+        with self._lock:
+            self._kept.clear()
+            self._control.clear()
 
     def __repr__(self) -> str:
         return f"{_OWNER}({self.shown!r})"

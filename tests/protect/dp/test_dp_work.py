@@ -4,6 +4,7 @@ import pickle
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from dp_worlds import EXPLAINERS, FEWER, MANY, alike, fix_chance, fix_the_draw, holes, others, refused, told, world
 from work_meter import WorkMeter
@@ -13,7 +14,7 @@ from countervail import registry
 from countervail.core._kernels import kernel
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import generator
-from countervail.model import load_model, save_model
+from countervail.model import Remote, load_model, save_model
 from countervail.protect._fitted import live_table
 from countervail.protect.dp import pool, private_logistic, randomiser_kernels
 from countervail.protect.dp.randomiser import Randomiser
@@ -274,3 +275,41 @@ def test_a_search_for_neighbours_that_stops_early_is_caught(worlds, monkeypatch)
     monkeypatch.setattr(hasty_kernel.py_func, "__name__", "nearest_kernel")
     assert made().fit(MANY, small_model).explain(ASKED).to_json() == right  # the same answers, by less work
     assert worlds(made, one_replaced()) != worlds(made, MANY)
+
+
+class Nearby(Remote):
+    """A model behind HTTP without the way there: what is asked is listed, what is remembered is not asked."""
+
+    def __init__(self):
+        super().__init__("https://models.example.org/small", labels=["no", "yes"])
+        self.asked = []
+
+    def _ask(self, columns, rows):
+        self.asked.append(rows)
+        return [tuple(scores) for scores in small_model(pd.DataFrame(rows, columns=columns)).tolist()]
+
+
+@pytest.mark.parametrize("name", ["synthetic", "histograms", "neighbours"])
+def test_a_model_behind_http_is_asked_alike_whoever_is_in_the_table(monkeypatch, name):
+    """What it remembered of the fit would be answered without a request, and so sooner: was she in the table?"""
+    fix_the_draw(monkeypatch)
+    fix_chance(monkeypatch)
+    she = {"age": 41, "city": "a", "level": "low", "ill": "no", "income": 30.0}
+    frame = MANY.frame.copy()
+    frame.loc[frame.index[7], list(she)] = list(she.values())
+
+    def asked():
+        found = []
+        for table in (MANY, world(frame)):
+            model = Nearby()
+            protector = EXPLAINERS[name]().fit(table, model)
+            model.asked.clear()
+            protector.explain(pd.DataFrame([she]))
+            found.append(model.asked)
+        return found
+
+    without, with_her = asked()
+    assert without == with_her and any(list(she.values()) in rows for rows in without)
+    monkeypatch.setattr(Remote, "forget", lambda self: None)
+    without, with_her = asked()
+    assert without != with_her  # the control

@@ -18,6 +18,7 @@ from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.model.decision import Decision, answers_to
 from countervail.model.private import PrivateLogistic
+from countervail.model.remote import Remote
 from countervail.protect.dp.grid import Grid
 
 _BATCH = 1024  # rows of every model call about the table: always as many, whatever the table holds
@@ -94,6 +95,8 @@ class Public:
             rows = np.tile(self.grid.default, (_BATCH, 1))
             rows[place[held]] = distinct[held]
             found[held] = self.decide(rows)[place[held]]
+        if isinstance(self.decision.model, Remote):
+            self.decision.model.forget()  # else answers about rows that are somebody's would come sooner
         return found[inverse]
 
     def classes_of_made_up(self, codes: Ints) -> Ints:
