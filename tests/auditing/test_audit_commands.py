@@ -82,6 +82,14 @@ def test_gates_close_with_three_and_say_why(run, files, tmp_path):
     assert code == 0 and json.loads(out)["gates"] == [{"gate": more[3], "passed": True, "why": ""}]
 
 
+def test_a_gate_closes_where_the_time_is_up(run, files, tmp_path):
+    appetite, report = tmp_path / "appetite.toml", tmp_path / "gates.xml"
+    appetite.write_text(cv.Appetite.example())
+    code, _, err = run(*words(files, "private.json", "--appetite", appetite, "--budget", 0.01, "--junit", report))
+    assert code == 3 and "Gate closed: the audit is valid" in err and "the time was up" in err
+    assert ElementTree.parse(report).getroot().attrib["failures"] == "1"
+
+
 def test_a_baseline_holds_later_audits_to_it(run, files, tmp_path):
     before = tmp_path / "before.json"
     assert run(*words(files, "private.json", "--attack", "linkage", "-o", before))[0] == 0

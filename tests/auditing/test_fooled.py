@@ -8,7 +8,7 @@ import pytest
 
 import countervail as cv
 from countervail.attack.shared.planted import explained, open_release
-from countervail.auditing.finding import TIME_UP, UNSTEADY
+from countervail.auditing.finding import LEFT_OUT, TIME_UP, UNSTEADY
 from countervail.auditing.result import verify
 from countervail.auditing.subject import check_controls
 from countervail.core.errors import ParameterError, RefusedError
@@ -16,6 +16,8 @@ from countervail.testing import small_table
 
 ATTACKS = ["linkage", "singling-out", "reidentification"]
 APPETITE = {"version": 1, "recipients": {"public": {"singling_out": 0.2, "max_risk": 0.1}}}
+
+READING = {"version": 1, "recipients": {"reader": {**APPETITE["recipients"]["public"], "asks": False}}}
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +124,19 @@ class TellsIdentifiers(Silent):
 
 
 def test_who_gives_nothing_away_is_released(people):
-    assert tried(Silent(people[0]), people).verdict == "release"
+    assert tried(Silent(people[0]), people, appetite=READING).verdict == "release"
+
+
+def test_nobody_passes_for_attacks_that_were_left_out(people):
+    made = tried(Silent(people[0]), people)
+    left = {f.attack for f in made.findings if f.why == LEFT_OUT}
+    assert {"averaging", "intersection"} <= left and not any(n.startswith(("linkage", "singling", "row")) for n in left)
+    assert made.verdict == "not shown"
+    assert any("averaging was not run: it was left out" in why for d in made.decisions for why in d.reasons)
+    assert any(step.startswith("Audit it without naming attacks: left out were") for step in made.steps)
+    assert "it was left out" in made.to_html()
+    some = tried(Silent(people[0]), people, appetite=READING, attacks=ATTACKS[:2])
+    assert some.verdict == "not shown" and "reidentification was not run: it was left out" in str(some)
 
 
 @pytest.mark.parametrize("kind", [CallsThemOwn, CallsThemNone])

@@ -17,6 +17,7 @@ from countervail.attack import AttackResult, OracleAttack
 from countervail.attack.base import UnansweredError
 from countervail.auditing.finding import (
     ANSWERS_ALONE,
+    LEFT_OUT,
     TIME_UP,
     UNSTEADY,
     Counts,
@@ -110,6 +111,25 @@ def not_asked(subject: Subject, only: Sequence[str] | None = None) -> tuple[Find
         Finding(kind().label, kind.criterion, True, registry.summary(kind), why=ANSWERS_ALONE)
         for name, kind in registry.attacks().items()
         if issubclass(kind, OracleAttack) and not kind.reruns and (only is None or name in only)
+    )
+
+
+def left_out(subject: Subject, only: Sequence[str] | None = None) -> tuple[Finding, ...]:
+    """Attacks that could be tried and were not asked for: nobody passes for what was not tried."""
+    if only is None:
+        return ()
+    kinds = [k for name, k in registry.attacks().items() if name not in only and _can(k, subject)]
+    return tuple(
+        Finding(
+            registry.made(kind, settings).label,
+            kind.criterion,
+            issubclass(kind, OracleAttack),
+            registry.summary(kind),
+            why=LEFT_OUT,
+        )
+        for kind in kinds
+        if subject.is_table or not kind.tables_only
+        for settings in registry.fact(kind, "variants")
     )
 
 

@@ -18,6 +18,7 @@ from countervail.core.stats import Estimate, clopper_pearson, excess_p_value, pl
 Status = Literal["run", "not run", "failed", "does not apply"]
 TIME_UP = "the time was up"
 UNSTEADY = "it answers the same question differently each time, though it declares no noise"
+LEFT_OUT = "it was left out: other attacks were asked for by name"
 ANSWERS_ALONE = "only answers were given, and nobody who could be asked"
 _EDGES = (1, 2, 5, 10, 20, 50, 100)  # people behind something released, from here on
 _SURE = 0.025  # the chance with which a planted leak may be found by luck

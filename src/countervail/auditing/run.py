@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from countervail.auditing.appetite import Appetite
-from countervail.auditing.battery import Setting, fitting_attacks, not_asked, not_fitting, not_read, run_battery
+from countervail.auditing.battery import (
+    Setting,
+    fitting_attacks,
+    left_out,
+    not_asked,
+    not_fitting,
+    not_read,
+    run_battery,
+)
 from countervail.auditing.beside import by_group, influence
 from countervail.auditing.claims import claims_of, measured
 from countervail.auditing.groups import groups_of
@@ -72,7 +80,7 @@ def audit(
         A column of the people who ask, or of the people in a published table: the group of at least 20 in which an
         attack succeeds most is shown, and rejects where it is shown to be exposed more than is accepted.
     attacks : list of str, optional
-        Only these; by default all that apply.
+        Only these; by default all that apply. Others that apply are said to be left out, and nobody passes for them.
     answers : int
         How many people of `control` an explainer is asked about, at most.
     jobs : int, optional
@@ -104,7 +112,9 @@ def audit(
     workers = _workers(jobs, setting)
     until = None if limit is None else start + limit
     findings = run_battery(setting, until=until, jobs=workers, progress=progress)
-    findings += not_asked(subject, attacks) + not_fitting(subject, attacks) + not_read(subject)
+    findings += (
+        left_out(subject, attacks) + not_asked(subject, attacks) + not_fitting(subject, attacks) + not_read(subject)
+    )
     claims = claims_of(subject.guarantee, subject.maker)
     beside: dict[str, Any] = {}
     if by is not None and isinstance(subject.released, Explanations):

@@ -106,7 +106,10 @@ class SideBySide:
         ]
         ways = len(self.contenders)
         lead = f"{ways} ways to explain the same decisions, about {self.people:,} people, attacked alike."
-        promises = "Each line has a promise of its own; a verdict is about the attacks that were tried and is no proof."
+        promises = (
+            "Each line has a promise of its own; a verdict is about the attacks that were tried and is no proof. "
+            "Nobody passes for attacks that were left out, such as those that ask again: audit the one that you choose."
+        )
         first = Section("Side by side", header=HEADER, rows=self.rows())
         return Page("Protections compared", lead, [first, *drawn, *reasons], promises)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from countervail.auditing.appetite import Appetite, Recipient
 from countervail.auditing.claims import Claim
-from countervail.auditing.finding import ANSWERS_ALONE, TIME_UP, UNSTEADY, Counts, Finding
+from countervail.auditing.finding import ANSWERS_ALONE, LEFT_OUT, TIME_UP, UNSTEADY, Counts, Finding
 from countervail.core.stats import Estimate, holm, plain_json
 
 Word = Literal["reject", "not shown", "release", "void"]
@@ -82,7 +82,9 @@ def why_void(findings: Sequence[Finding]) -> str:
 
 
 def _whys(findings: Sequence[Finding]) -> list[str]:
-    return list(dict.fromkeys(f.why for f in findings if f.why and f.status != "does not apply"))[:3]
+    return list(dict.fromkeys(f.why for f in findings if f.why not in ("", LEFT_OUT) and f.status != "does not apply"))[
+        :3
+    ]
 
 
 def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ...]:
@@ -92,7 +94,8 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
     asking = [f.attack for f in left if f.why == ANSWERS_ALONE]
     waiting = [f.attack for f in (*left, *findings) if f.why.startswith(TIME_UP)]
     waiting = list(dict.fromkeys(waiting))
-    beside = [f.why.partition(": ")[2] for f in left if f.why not in (ANSWERS_ALONE, TIME_UP)]
+    spared = [f.attack for f in left if f.why == LEFT_OUT]
+    beside = [f.why.partition(": ")[2] for f in left if f.why not in (ANSWERS_ALONE, LEFT_OUT, TIME_UP)]
     few = [(people_needed(t, alpha, len(tested)), f.counts.n) for f in findings for (a, t) in tested if a == f.attack]
     few = [(least, n) for least, n in few if n < least]
     said = []
@@ -108,6 +111,8 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
         )
     if waiting:
         said.append(f"Let the audit run longer: the time was up for {', '.join(waiting)}.")
+    if spared:
+        said.append(f"Audit it without naming attacks: left out were {', '.join(spared)}.")
     if beside:
         said.append(f"Read what no attack reads, or leave it out: {'; '.join(beside)}.")
     return tuple(said)

@@ -83,7 +83,7 @@ def parts_of(audit: Audit) -> list[Part]:
         Part("What to do next", points=audit.steps),
         _decisions(audit),
         _leaving(audit),
-        Part("What was found", header=_HEADER, rows=[_row(f) for f in run]),
+        Part("What was found", [_CASES] if run else [], header=_HEADER, rows=[_row(f) for f in run]),
         *_left(audit),
     ]
     if run:
@@ -106,6 +106,10 @@ def parts_of(audit: Audit) -> list[Part]:
     return [*parts, *_standing(audit)]
 
 
+_CASES = (
+    "Each figure has its 95% interval, and the number n of cases behind it. Where several values of each person are "
+    "guessed, n is the number of single guesses that would be as sure: it can be larger than the number of people."
+)
 _HEADER = ("attack", "criterion", "members", "controls", "blind", "excess", "planted leak")
 
 
@@ -200,7 +204,7 @@ def _sizes(run: Sequence[Finding]) -> list[Part]:
             "How many people it could be",
             [
                 "Of everything that leaves and fits somebody: how many people it fits. One to four things are counted "
-                "as five, so that no small number tells of anybody."
+                "as five, so that no small number tells of anybody: shares may add up to more than 100%."
             ],
             header=("by", "fewest", "average risk", *("1 person" if n == "1" else f"{n} people" for n in labels)),
             rows=rows,
