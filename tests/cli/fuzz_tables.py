@@ -28,7 +28,10 @@ import countervail.cli
 from countervail.core.files.schema_file import read_schema
 from countervail.core.schema import Schema
 
-QUIET = ("risk", "check", "anonymize", "dit", "rules", "audit", "attack", "recommend", "ledger", "compare", "verify")
+QUIET = (
+    *("risk", "check", "anonymize", "dit", "rules", "audit", "attack", "recommend", "ledger", "compare", "verify"),
+    *("holdout", "reproduce"),
+)
 EXPLAINERS = ("cfk", "cfk", "cfk", "nice", "private-synthetic", "private-histograms", "noisy-counterfactual")
 ATTACKS = ("linkage", "singling-out", "membership", "reidentification", "attribute-inference", "linkability", "shallow")
 # How often each is drawn; recommend and compare train models many times over.
@@ -41,6 +44,8 @@ OFTEN = {
     "explain": 0.1,
     "dit": 0.08,
     "budget": 0.04,
+    "holdout": 0.06,
+    "reproduce": 0.002,
     "attack": 0.05,
     "audit": 0.02,
     "recommend": 0.004,
@@ -185,6 +190,52 @@ class Case:
         code, _, _ = self.run("audit", what, *words, "--jobs", "1", *more, "-o", dossier, *self.some("--json"))
         if code == 0:
             self.run("verify", dossier, *self.some("-s", self.schema), *self.some("--file", what))
+            text = self.damaged(dossier)
+            if self.run("verify", dossier)[0] == 0 and json.loads(text) != json.loads(dossier.read_text("utf-8")):
+                self.faults.append("verify: a damaged dossier holds")
+
+    def damaged(self, path: Path) -> str:
+        """A file of ours with a few characters changed, or cut off; the text that it had."""
+        text, c = path.read_text(encoding="utf-8"), self.chance
+        if c.random() < 0.2:
+            path.write_text(text[: c.randrange(len(text))], encoding="utf-8")
+            return text
+        for _ in range(c.choice((1, 1, 2, 5))):
+            at = c.randrange(len(text))
+            path.write_text(text[:at] + c.choice('0173"]}{[,x-') + text[at + 1 :], encoding="utf-8")
+        return text
+
+    def holdout(self, known: Schema) -> None:
+        """People set aside: both parts together are the file, nobody is in both, and the members can be released."""
+        parts = [self.folder / self.chance.choice((f"{n}.csv", f"{n}.csv.gz", f"{n}.parquet")) for n in ("in", "out")]
+        share = self.some("--share", self.chance.choice(("0.1", "0.5", "0.9", "0", "1", "nan")))
+        code, out, _ = self.on("holdout", "--members", parts[0], "--control", parts[1], *share, "--json")
+        if code:
+            return
+        told = json.loads(out)
+        rows = [len(pd.read_parquet(p) if p.suffix == ".parquet" else pd.read_csv(p, dtype=str)) for p in parts]
+        if rows != [told["members"]["rows"], told["control"]["rows"]] or not all(rows):
+            self.faults.append("holdout: the files hold other rows than it says")
+        if named := known.names("identifier"):
+            frames = [pd.read_parquet(p) if p.suffix == ".parquet" else pd.read_csv(p, dtype=str) for p in parts]
+            both = [set(map(tuple, f[named].dropna().astype(str).to_numpy())) for f in frames]
+            if both[0] & both[1]:
+                self.faults.append("holdout: somebody is in both files")
+        k = self.chance.choice((1, 2, 2, 5))
+        kept = [x for name in known.names("sensitive", "attribute", "target") for x in ("--keep", name)]
+        self.run("anonymize", parts[0], "-s", self.schema, "--k", k, "-o", self.folder / "held.csv", *kept)
+
+    def reproduce(self, known: Schema) -> None:
+        """A small table of a paper, taken up from pieces that were damaged."""
+        store, out = self.folder / "pieces", self.folder / "found"
+        words = ("reproduce", "goethals", "4", "--quick", "--store", store)
+        self.run(*words, "-o", out)
+        for piece in sorted(p for p in store.rglob("*") if p.is_file() and self.chance.random() < 0.5):
+            self.damaged(piece)
+        self.run(*words, "--json")
+        for record in sorted(out.glob("*.json")):
+            self.damaged(record)
+        self.run(*words, "-o", out)
 
     def recommend(self, known: Schema) -> None:
         words = ["--people", "3", "--runs", "1", "--seeds", "1", "--audit-draws", "0", "--neighbours", "3"]

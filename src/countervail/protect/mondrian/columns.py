@@ -23,6 +23,7 @@ from countervail.protect.mondrian.constraints import Bytes, Flags, Floats, Ints,
 ORDERED: Final = 0
 FLAT: Final = 1
 TREE: Final = 2
+Gaps = tuple[tuple[int, int], ...]  # columns, and the code of what is missing there
 # So many numbers of one bucket are sorted by exchanges.
 _BUCKET: Final = 32
 # So few rows are sorted sooner than a kernel is compiled that need not sort them.
@@ -120,6 +121,13 @@ def describe(quasi: Sequence[Quasi], *, tree_loss: bool) -> Attributes:
         stacked(above) if above else None,
         tree_loss=tree_loss,
     )
+
+
+def named_gaps(quasi: Sequence[Quasi], *, tree_loss: bool) -> Gaps:
+    """The columns whose classes are named by groups and in which values are missing."""
+    if not tree_loss:
+        return ()
+    return tuple((j, q.size - 1) for j, q in enumerate(quasi) if q.missing and q.hierarchy is not None)
 
 
 def attributes(

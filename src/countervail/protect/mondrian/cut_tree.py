@@ -293,7 +293,10 @@ def walk(
     ancestors: Ints,
     cell_of: Ints,
 ) -> None:
-    """Walk every row down the tree; -1 where a cut meets a value it has not seen (code -1 or in neither half)."""
+    """Walk every row down the tree; -1 where a cut meets a value it has not seen (code -1 or in neither half).
+
+    A set cut that lists nothing for the right sends there whatever is not on the left.
+    """
     for r in range(codes.shape[0]):
         node = 0
         while node >= 0 and cut[node] != CUT_LEAF:
@@ -307,7 +310,7 @@ def walk(
                 item = code if level[node] == 0 else ancestors[tree_of[j], code, level[node]]
                 if _find(members, start[node], middle[node], item):
                     node = left[node]
-                elif _find(members, middle[node], stop[node], item):
+                elif middle[node] == stop[node] or _find(members, middle[node], stop[node], item):
                     node = right[node]
                 else:
                     node = -1

@@ -48,8 +48,8 @@ from countervail.protect.mondrian.loss import (
     tree_halves,
     tree_loss,
 )
+from countervail.protect.mondrian.named.taxonomy_cuts import bits, taxonomy_cut
 from countervail.protect.mondrian.set_cuts import set_cut
-from countervail.protect.mondrian.taxonomy_cuts import bits, taxonomy_cut
 
 CUT_LEAF: Final = -1
 CUT_ORDERED: Final = 0
@@ -83,7 +83,7 @@ class Tree(NamedTuple):
     left: Ints
     right: Ints
     cell: Ints  # -1 in an inner node
-    start: Longs  # set cuts: members[start:middle] go left, members[middle:stop] go right, both ascending
+    start: Longs  # set cuts: members[start:middle] go left, members[middle:stop] right (none: all others)
     middle: Longs
     stop: Longs
     members: Ints

@@ -35,6 +35,7 @@ from countervail.protect.mondrian.columns import (
     content_order,
     describe,
     encode,
+    named_gaps,
     part_remarks,
     parts_of,
 )
@@ -43,6 +44,7 @@ from countervail.protect.mondrian.cut_tree import CutTree
 from countervail.protect.mondrian.grow import CutRows, cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.local.exchange import improve
+from countervail.protect.mondrian.named.gaps import partition_named
 from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.scanned.learn import CountedRows, learn_scan
 from countervail.protect.mondrian.without_one import without_each
@@ -179,7 +181,7 @@ class Mondrian(Savable, ClassProtector):
         """What would be released without each person, for tests of a release; None where that takes a run each.
 
         There is a short way for strict cuts with k and l (not with t, whose yardstick is the table's own distribution,
-        nor where lots are drawn or rows left out).
+        nor where lots are drawn, rows left out, or values missing under a hierarchy that names the classes).
         """
         if self.mode != "strict" or self.t is not None or self.suppress > 0:
             return None
@@ -217,6 +219,8 @@ class Mondrian(Savable, ClassProtector):
         data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
         secret, constraints = required.read(table, self.hierarchies_, counts, most)
         cut = partial(partition, gain=self.choose == "gain")
+        if self.choose == "gain" and (gaps := named_gaps(self.quasi_, tree_loss=data.tree_loss)):
+            cut = partial(partition_named, gaps=gaps)
         check = partial(required.check_part, table=table, by=self.by_, most=most)
         found = cut_parts(codes, secret, data, constraints, parts_of(table, self.by_), cut, check, counts)
         self.strict_regions_ = self._named(found.distinct, found.distinct_cells, found.n_cells, data)

@@ -157,7 +157,10 @@ class _CutTable(Protocol):
 
 
 def without_each(protector: _CutTable, table: Table, sensitive: str, *, gain: bool, basic: bool) -> WithoutEach | None:
-    """The counts of a protector that records nowhere; None if the column is no secret, or somebody is needed for k."""
+    """The counts of a protector that records nowhere; None if the column is no secret, or somebody is needed for k.
+
+    None too where two trees may be grown of which one is kept.
+    """
     if sensitive not in table.schema or table.schema[sensitive].role in ("identifier", "quasi"):
         return None
     fitted = protector
@@ -168,6 +171,8 @@ def without_each(protector: _CutTable, table: Table, sensitive: str, *, gain: bo
         return classes.regions, classes.of
 
     groups = fitted.labels == "hierarchy"
+    if groups and gain and any(q.hierarchy is not None and q.missing for q in fitted.quasi_):
+        return None  # with their gaps set apart or not: which tree is kept may change with each person
     _, codes = encode(table, {q.column.name: q.hierarchy for q in fitted.quasi_ if q.hierarchy is not None})
     data = describe(fitted.quasi_, tree_loss=groups)
     secret, kinds = code_values(table.frame[sensitive], table.schema[sensitive].values)
