@@ -200,9 +200,10 @@ class Case:
         if c.random() < 0.2:
             path.write_text(text[: c.randrange(len(text))], encoding="utf-8")
             return text
+        changed = list(text)
         for _ in range(c.choice((1, 1, 2, 5))):
-            at = c.randrange(len(text))
-            path.write_text(text[:at] + c.choice('0173"]}{[,x-') + text[at + 1 :], encoding="utf-8")
+            changed[c.randrange(len(text))] = c.choice('0173"]}{[,x-')
+        path.write_text("".join(changed), encoding="utf-8")
         return text
 
     def holdout(self, known: Schema) -> None:

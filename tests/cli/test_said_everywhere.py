@@ -3,6 +3,7 @@
 import hashlib
 import html
 import json
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -102,26 +103,38 @@ COMMANDS = {
         None,
         ["more than once"],
     ),
+    "hierarchy": (("hierarchy", "d.csv", "code", "-s", "s.toml"), None, ["more than once"]),
     "history": (("ledger", "history", "b.ledger"), "-o", []),
     "show": (("ledger", "show", "b.ledger"), None, []),
+    "verify": (("verify", "v.json"), None, []),
+    "reproduce": (("reproduce", "--quick", "inuiguchi"), None, ["Left out"]),
 }
 BEFORE = {
     "a.json": ("explain", "d.csv", "-s", "s.toml", "--method", "cfk", "--k", "3", "-o", "a.json"),
     "b.ledger": ("ledger", "create", "b.ledger", "--dataset", "people", "--epsilon", "4"),
+    "v.json": ("audit", "a.json", *PEOPLE, "--attack", "linkage", "--jobs", "1", "-o", "v.json"),
 }
+# What is on the terminal beside notes: which files were written, what is promised, and what was proposed.
+BESIDE = re.compile(
+    r"(Report|Written|Pictures): |.* written to |.*-(anonymity|commonality) |code: prefixes .* Read and edit it\.$"
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_terminal_json_and_the_page_say_the_same(run, people, monkeypatch, name):
     monkeypatch.chdir(people)
     words, flag, expected = COMMANDS[name]
-    for made in (m for m in BEFORE if m in words):
+    if name == "reproduce":
+        monkeypatch.setattr("countervail.study.reproduce.catalogue.possible", lambda paper: paper.exhibits[1:2])
+    wanted = {m for m in BEFORE if m in words} | ({"a.json"} if "v.json" in words else set())
+    for made in (m for m in BEFORE if m in wanted):
         assert run(*BEFORE[made])[0] == 0
     page = () if flag is None else (flag, "page.html")
     _, _, told = run(*words, *page)
     code, out, errors = run(*words, "--json")
     assert code in (0, 1), errors
-    said = [line.removeprefix("Note: ") for line in told.splitlines() if line.startswith("Note: ")]
+    said = [line.removeprefix("Note: ") for line in told.splitlines() if not BESIDE.match(line)]
+    assert len(said) == sum(line.startswith("Note: ") for line in told.splitlines()) or name in ("explain", "attack")
     found = json.loads(out)
     found = found if isinstance(found, dict) else {}
     held = [n.removeprefix("Note: ") for n in (*found.get("notes", ()), *found.get("caveats", ()))]
@@ -157,7 +170,37 @@ def test_no_page_confirms_guesses_about_a_table_that_is_not_published(run, peopl
 
 
 def test_every_command_that_reads_people_is_among_these():
-    from countervail.cli import _READING
+    from countervail.cli import _READING, app
 
     covered = {words[0] for words, _, _ in COMMANDS.values()}
-    assert {c.__name__ for c in _READING} - {"hierarchy"} <= covered  # which prints a file, and notes nothing else
+    assert {c.__name__ for c in _READING} <= covered
+    # The demo has tests of its own; a proof is read, and warm compiles: neither looks at anybody.
+    others = {c.callback.__name__ for c in app.registered_commands if c.callback is not None} - {
+        "demo",
+        "proof",
+        "warm",
+    }
+    assert others <= covered
+
+
+def test_what_explain_notes_of_a_spreadsheet_is_on_its_page_too(run, people, monkeypatch):
+    monkeypatch.chdir(people)
+    asked = ("explain", "d.csv", "-s", "s.toml", "--method", "cfk", "--k", "3")
+    pages = ("-o", "e.csv", "-o", "e.html", "-o", "e.json")
+    code, _, told = run(*asked, *pages)
+    assert code == 0, told
+    page, held = (people / "e.html").read_text(encoding="utf-8"), (people / "e.json").read_text(encoding="utf-8")
+    formulas = [line.removeprefix("Note: ") for line in told.splitlines() if "like a formula" in line]
+    assert formulas and all(line in html.unescape(page) for line in formulas)
+    assert all(line in json.loads(held)["caveats"] for line in formulas)
+
+
+@pytest.mark.parametrize("language", ["de", "fr", "nl"])
+def test_in_other_languages_the_terminal_and_the_page_say_the_same(run, people, monkeypatch, language):
+    monkeypatch.chdir(people)
+    asked = ("explain", "d.csv", "-s", "s.toml", "--method", "cfk", "--k", "3", "--language", language)
+    code, _, told = run(*asked, "-o", "e.html")
+    assert code == 0, told
+    page = html.unescape((people / "e.html").read_text(encoding="utf-8"))
+    said = [line for line in told.splitlines() if not BESIDE.match(line)]
+    assert said and not [line for line in said if line.removeprefix("Note: ") not in page]

@@ -68,6 +68,17 @@ def test_the_page_of_the_demo_shows_no_value_of_few_people_but_in_its_sentences(
     assert not few & set(re.findall(r"\d+", re.sub(r"(?<=\d),(?=\d)", "", re.sub(r'="[^"]*"', "", page))))
 
 
+def test_the_dossier_of_the_demo_shows_no_value_of_few_people(demo):
+    folder, train = demo[2], cv.load("german_credit").split(test_size=0.4, random_state=0)[0]
+    amounts = train.frame["credit_amount"].value_counts()
+    few = {str(v) for v in amounts.index[amounts < FEW]}
+    for name in ("dossier.html", "dossier.json"):
+        text = html.unescape((folder / name).read_text(encoding="utf-8"))
+        text = re.sub(r"[0-9a-f]{8,}|\d{4}-\d\d-\d\d\S*|\d*\.\d+", "", text) if name.endswith("json") else text
+        plain = re.sub(r"(?<=\d),(?=\d)", "", re.sub(r'="[^"]*"', "", text))
+        assert not few & set(re.findall(r"\b\d{4,}\b", plain)), name
+
+
 @pytest.fixture
 def quick(demo, monkeypatch):
     """The command gives what it gave when it was run whole."""

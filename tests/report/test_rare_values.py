@@ -127,6 +127,43 @@ def test_no_json_shows_a_value_that_few_people_hold(run, files, monkeypatch, nam
     assert sorted((rare(everybody) & (tokens(out) | tokens(errors))) - released(folder, name)) == []
 
 
+ATTACKS = ("linkage", "singling-out", "membership", "reidentification", "attribute-inference", "linkability")
+PRINTED = {
+    **{f"{name} of a table": ("attack", name, "p.csv", "-s", "s.toml", *OTHERS) for name in ATTACKS},
+    **{f"{name} of answers": ("attack", name, "a.json", "-s", "s.toml", *OTHERS) for name in ATTACKS[:3]},
+    "check of answers": ("check", "a.json", "-s", "s.toml", "--against", "d.csv", "--k", "5"),
+    "holdout": ("holdout", *DATA, "--members", "in.csv", "--control", "out.csv"),
+    **{name: words for name, words in PAGES.items() if name in ("risk", "check", "dit", "compare")},
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_nothing_that_is_printed_shows_a_value_that_few_people_hold(run, files, monkeypatch, name):
+    """What is printed as text or as JSON where there is no page, and for people beside pages."""
+    folder, everybody = files
+    prepare(run, folder, monkeypatch)
+    printed = [
+        (code, out + errors) for words in ((), ("--json",)) for code, out, errors in [run(*PRINTED[name], *words)]
+    ]
+    for code, text in printed:
+        assert code in (0, 1, 2) and text, text
+        assert sorted(rare(everybody) & tokens(text)) == []
+    assert name == "linkability of a table" or printed[0][0] != 2, printed[0][1]
+
+
+def test_a_page_of_a_budget_shows_no_value_at_all(run, files, monkeypatch):
+    folder, everybody = files
+    prepare(run, folder, monkeypatch)
+    (folder / "b.ledger").unlink(missing_ok=True)
+    assert run("ledger", "create", "b.ledger", "--dataset", "people", "--epsilon", "4")[0] == 0
+    counted = ("--ledger", "b.ledger", "--dataset", "people")
+    assert run("anonymize", *DATA, "--k", "5", "--keep", "pay", "-o", "counted.csv", *counted)[0] == 0
+    _, out, errors = run("ledger", "history", "b.ledger", "-o", "page.html", "--json")
+    _, shown, _ = run("ledger", "show", "b.ledger")
+    for text in (out, errors, shown, (folder / "page.html").read_text(encoding="utf-8")):
+        assert sorted(rare(everybody) & tokens(text)) == []
+
+
 def tokens(text):
     """The words of a text, and its numbers without marks between thousands."""
     plain = html.unescape(text)

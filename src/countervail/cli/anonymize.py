@@ -545,6 +545,7 @@ def _write(
     leaving = _leaving(release, table, unused, shown, paths.output)
     summary, made, notes = summarize(release, table, hide_below=k), release.provenance, tuple(leaving["notes"])
     how = {"quasi": "as ranges, sets or groups", "identifier": "not at all"}
+    pointed = dict.fromkeys(leaving["pointing"], "as it is, by --keep: many have a value of their own")
     digest: list[str] = []
 
     def write_table(path: Path) -> None:
@@ -560,8 +561,11 @@ def _write(
             datetime.now(UTC).isoformat(timespec="seconds"),
             made["countervail"],
             made["schema"],
-            (("method", made["protector"]), *((n, str(v)) for n, v in made["parameters"].items() if v is not None)),
-            tuple((c.name, c.role, how.get(c.role, "as it is")) for c in table.schema),
+            (
+                ("method", made["protector"]),
+                *((n, _told(v)) for n, v in made["parameters"].items() if v not in (None, [])),
+            ),
+            tuple((c.name, c.role, pointed.get(c.name) or how.get(c.role, "as it is")) for c in table.schema),
             notes,
         )
 
@@ -570,6 +574,11 @@ def _write(
         writers[paths.report] = lambda path: text_writer(page_text(anonymized_page(summary, making())))(path)
     write_files(writers, confidential=set(kept))
     return {**_figures(release, summary), **leaving, "making": plain_json(making())}
+
+
+def _told(value: object) -> str:
+    """A parameter as a person reads it."""
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:

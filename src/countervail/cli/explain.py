@@ -318,18 +318,22 @@ def explain(
         return
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
-    answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes, *noted()))
     answers = answers if ids is None else answers.with_ids(ids)
-    writers = {path: _writer(answers, path, language) for path in outputs}
+    frames = {path: _table(answers) for path in outputs if path.name.endswith(TABLES)}
     if changes is not None:
-        writers[changes] = frame_writer(answers.to_table(language), changes)
+        frames[changes] = answers.to_table(language)
     together = None
     if shared is not None:
         from countervail.explain.together import share_changes
 
         asked_of = {n: v for n, v in wishes.items() if n not in ("costs", "n_counterfactuals")}
         together = share_changes(answers, decide, target=aim, table=table, **asked_of)
-        writers[shared] = frame_writer(together.to_frame(), shared)
+        frames[shared] = together.to_frame()
+    for path, frame in frames.items():  # before anything is written: pages hold all that is noted
+        note_formulas(frame, path)
+    answers = replace(answers, caveats=(*answers.caveats, *warned, *unseen, *trained, *notes, *noted()))
+    writers = {path: _writer(answers, path, language) for path in outputs}
+    writers |= {path: frame_writer(frame, path) for path, frame in frames.items()}
     if previous is not None:
         writers[previous] = text_writer(explainer.roster_.to_json())
     posted = {} if letters is None else letter_writers(answers, letters, letter_template, sender, language)
@@ -339,14 +343,10 @@ def explain(
     if previous is not None:
         remark(f"Who hides with whom (version {explainer.roster_.version}) is kept in {previous}; confidential.")
     for path in outputs:
-        if path.name.endswith(TABLES):
-            note_formulas(_table(answers), path)
         remark(f"{len(answers)} explanations written to {path}.")
     if changes is not None:
-        note_formulas(answers.to_table(language), changes)
         remark(f"Their changes written to {changes}.")
     if together is not None and shared is not None:
-        note_formulas(together.to_frame(), shared)
         helped = f"{together.helped} of {together.asked} people"
         remark(f"{len(together)} changes that help {helped} written to {shared}: what one of them needs, all may read.")
     if letters is not None:

@@ -252,11 +252,18 @@ def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.Data
 
 def provenance(kind: str, maker: Any, schema: Schema | None = None) -> dict[str, Any]:
     """How something was made: parameters, version, and the digest of a table's schema as it was declared."""
-    params = {k: v if _is_plain(v) else type(v).__name__ for k, v in parameters_of(maker).items()}
+    params = {k: v if _is_plain(v) else _in_words(v) for k, v in parameters_of(maker).items()}
     if params.get("random_state") is not None:
         params["random_state"] = "given"  # the seed itself would undo a shuffle, or take noise off
     made = {kind: maker.name, "parameters": params, "countervail": package_version()}
     return made if schema is None else made | origin(schema)
+
+
+def _in_words(value: Any) -> Any:
+    """Of what is given by column the columns, of other objects their kind."""
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
+        return sorted(value)
+    return type(value).__name__
 
 
 def origin(schema: Schema) -> dict[str, str]:

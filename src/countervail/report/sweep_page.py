@@ -6,12 +6,22 @@ from countervail.measure.sweep import Sweep, SweepPoint
 from countervail.report.figures import ACCENT, INK, SECOND, canvas, legend_above, to_svg
 from countervail.report.page import Page, Section
 
-HEADER = ("k", "classes", "left out", "NCP", "highest risk", "average risk", "query error", "accuracy", "before")
+_HEADER = ("k", "classes", "left out", "NCP", "highest risk", "average risk", "query error")
+_ACCURACY = " Accuracy is that of a model trained on a release of one part of the rows and tested on the rest."
+
+
+def sweep_header(sweep: Sweep) -> tuple[str, ...]:
+    """What stands over the lines; nothing of a model where there is none."""
+    return (*_HEADER, "accuracy", "before") if _judged(sweep) else _HEADER
 
 
 def sweep_rows(sweep: Sweep) -> list[list[str]]:
     """One line per k, as people read it."""
-    return [_row(point) for point in sweep.points]
+    return [_row(point)[: len(sweep_header(sweep))] for point in sweep.points]
+
+
+def _judged(sweep: Sweep) -> bool:
+    return any(point.model is not None for point in sweep.points)
 
 
 def _row(p: SweepPoint) -> list[str]:
@@ -28,10 +38,10 @@ def sweep_page(sweep: Sweep, title: str = "Which k?") -> Page:
         "Figures",
         paragraphs=[
             "NCP is the share of information in the quasi-identifiers that is lost. The highest and the average risk "
-            "are chances of finding a person again by them. The query error is the median over random counts. "
-            "Accuracy is that of a model trained on a release of one part of the rows and tested on the rest."
+            "are chances of finding a person again by them. The query error is the median over random counts."
+            + (_ACCURACY if _judged(sweep) else "")
         ],
-        header=HEADER,
+        header=sweep_header(sweep),
         rows=sweep_rows(sweep),
     )
     sections = [

@@ -26,7 +26,7 @@ def compare_k(
 ) -> None:
     """Print loss, risk and accuracy per k, and where the knee is."""
     from countervail.measure import sweep
-    from countervail.report.sweep_page import HEADER, sweep_page, sweep_rows
+    from countervail.report.sweep_page import sweep_header, sweep_page, sweep_rows
 
     with progress("Comparing", quiet=as_json) as tick:
         found = sweep(rows, wanted(text), protector=protector, encoding=encoding, progress=tick)
@@ -37,7 +37,7 @@ def compare_k(
         return
     most = max((point.ncp for point in found.points), default=0.0) or 1.0
     drawn = ["█" * round(_WIDTH * point.ncp / most) for point in found.points]
-    table([*HEADER, "NCP drawn"], [[*row, bar] for row, bar in zip(sweep_rows(found), drawn)])
+    table([*sweep_header(found), "NCP drawn"], [[*row, bar] for row, bar in zip(sweep_rows(found), drawn)])
     say(found.words)
     if report is not None:
         say(f"Pictures: {report}")
