@@ -1,5 +1,6 @@
 """Round bounds: what rules say of numbers points at nobody, and all that they say holds."""
 
+import json
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import countervail as cv
 from countervail.core.cells import fits
-from countervail.core.errors import ParameterError
+from countervail.core.errors import ParameterError, SchemaError
 from countervail.core.schema import Column, Schema
 from countervail.core.words.dates import iso
 from countervail.rules.round_bounds import FLOOR, bin_numbers, find_cuts
@@ -122,6 +123,51 @@ def test_rules_with_round_bounds_name_nothing_that_few_people_have(most):
     assert "Xq" not in text and "perhaps" not in text
     exact = cv.LERS(k=k, max_values=most).fit(table).rules_.to_text()
     assert re.search(r"born is at (?:least|most) \d{4}-\d\d-\d\d", exact)
+
+
+def test_dates_in_json_are_what_the_sentences_say_and_are_read_back(tmp_path):
+    table = people()
+    for bounds, shape in (("round", r"\d{4}-\d\d"), ("values", r"\d{4}-\d\d-\d\d")):
+        rules = cv.LERS(k=5, bounds=bounds).fit(table).rules_
+        held = rules.to_dict()["rules"]
+        told = [(r["if"]["born"], r["sentence"]) for r in held if "born" in r["if"]]
+        assert told
+        for cell, sentence in told:
+            ends = [v for v in cell.values() if v is not None] if isinstance(cell, dict) else [cell]
+            assert ends and all(re.fullmatch(shape, v) and v in sentence for v in ends)
+        (tmp_path / "rules.json").write_text(json.dumps(rules.to_dict()), encoding="utf-8")
+        again = cv.rules.read_rules(tmp_path / "rules.json", table)
+        assert again.support.tolist() == rules.support.tolist()
+        assert [r.region.cells for r in again] == [r.region.cells for r in rules]
+
+
+@pytest.mark.parametrize("wrong", ["1967-13", "then", "1967-02-30", ""])
+def test_a_date_that_is_none_is_refused(wrong):
+    table = people()
+    with pytest.raises(SchemaError, match="'born'"):
+        cv.rules.read_rules([{"if": {"born": {"from": None, "to": wrong}}, "then": ["yes"]}], table)
+
+
+def test_ten_people_share_a_number_not_ten_rows_of_fewer():
+    """Five people with four rows each share a pay: twenty rows, five people. Nothing between them is told."""
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(60), 4)
+    pay = np.repeat(1000 + 100 * (np.arange(60) // 5), 4)
+    frame = pd.DataFrame({"id": [f"p{i}" for i in who], "pay": pay.astype(float), "x": rng.integers(0, 2, 240)})
+    frame["ok"] = np.where(frame.pay > 1500, "yes", "no")
+    columns = (Column("id", role="identifier"), Column("pay", "numeric"), Column("x", "numeric"))
+    table = cv.Table(frame, Schema((*columns, Column("ok", role="target")), ("yes",)))
+    rules = cv.LERS(k=8, bounds="round").fit(table).rules_
+    bounds = {v for r in rules for v in ends_of(r.region.cells.get("pay")) if np.isfinite(v)}
+    for at in bounds:
+        below, above = frame.id[frame.pay <= at].nunique(), frame.id[frame.pay >= at].nunique()
+        assert min(below, above) >= FLOOR
+        assert frame.id[frame.pay == at].nunique() in (0, *range(FLOOR, 61))
+    assert bounds
+
+
+def ends_of(cell):
+    return () if cell is None else (cell.left, cell.right) if isinstance(cell, pd.Interval) else (cell, cell)
 
 
 def test_rules_with_round_bounds_classify_as_well_as_their_votes_say():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -561,10 +561,7 @@ def _write(
             datetime.now(UTC).isoformat(timespec="seconds"),
             made["countervail"],
             made["schema"],
-            (
-                ("method", made["protector"]),
-                *((n, _told(v)) for n, v in made["parameters"].items() if v not in (None, [])),
-            ),
+            (("method", made["protector"]), *_options(made["parameters"])),
             tuple((c.name, c.role, pointed.get(c.name) or how.get(c.role, "as it is")) for c in table.schema),
             notes,
         )
@@ -576,9 +573,11 @@ def _write(
     return {**_figures(release, summary), **leaving, "making": plain_json(making())}
 
 
-def _told(value: object) -> str:
-    """A parameter as a person reads it."""
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+def _options(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Parameters as a person reads them, without those that were not given."""
+    for name, value in parameters.items():
+        if value is not None and value != []:
+            yield name, ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:

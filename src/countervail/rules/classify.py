@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from countervail.core.errors import bad_parameter
+from countervail.core.people import rows_per_person
 from countervail.core.release import Release
 from countervail.core.schema import Schema
 from countervail.core.table import Table
@@ -56,6 +57,7 @@ class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not hasattr(self, "feature_names_in_"):
             frame = frame.set_axis([f"x{i}" for i in range(self.n_features_in_)], axis=1)
         table = add_value_sets(build_value_table(frame, y, schema, owner), self.max_values, owner)
+        self.rows_per_person_ = rows_per_person(X) if isinstance(X, Table) else 1
         one_type = len({type(c) for c in table.classes}) == 1
         self.classes_: NDArray[Any] = np.array(table.classes, dtype=None if one_type else object)
         self.rules_ = self._induce(Inducer(table, self.semantics, target))
@@ -250,7 +252,7 @@ class LERS(RuleClassifier):
             )
         if self.bounds == "values" or not table.crisp:
             return inducer.imprecise(cap) if self.k == 1 else inducer.supported(self.k, cap).publishable()
-        binned, ends = bin_numbers(table, self.k)
+        binned, ends = bin_numbers(table, self.k, self.rows_per_person_)
         coarse = Inducer(binned, self.semantics, inducer.target)
         found = coarse.imprecise(cap) if self.k == 1 else coarse.supported(self.k, cap)
         return ends.of(tell_common(found, table, self.k)).publishable()

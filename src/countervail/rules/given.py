@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from calendar import monthrange
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import date
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from countervail.rules.inputs import build_value_table, take_features, take_targ
 from countervail.rules.ruleset import Rule, RuleSet
 from countervail.rules.values import Attribute, Bools, ValueTable
 
+_EPOCH = date(1970, 1, 1).toordinal()
 _FORM = 'such as {"if": {"age": {"from": 18, "to": 25}, "city": {"any_of": ["Ghent", "Liège"]}}, "then": ["high"]}'
 
 
@@ -31,8 +34,9 @@ def read_rules(source: Any, table: Table) -> RuleSet:
     ----------
     source : path, mapping, list or RuleSet
         What `countervail rules -o rules.json` writes, the same as plain data, or a list of rules: mappings with "if"
-        (a cell per column: a value, `{"from": low, "to": high}` with null for an open side, or `{"any_of": [...]}`)
-        and "then" (the classes of the conclusion), or :class:`Rule` objects. What is said of support is not believed.
+        (a cell per column: a value, `{"from": low, "to": high}` with null for an open side, or `{"any_of": [...]}`;
+        dates as text, "1967-12" for a month) and "then" (the classes of the conclusion), or :class:`Rule` objects.
+        What is said of support is not believed.
     table : Table
         Whose columns and classes the rules speak of.
 
@@ -143,10 +147,26 @@ def _bounds(a: Attribute, cell: Any, i: int, owner: str) -> tuple[float, float]:
         ends = (cell.left, cell.right)
     elif isinstance(cell, Mapping) and cell.keys() == {"from", "to"}:
         ends = (-np.inf if cell["from"] is None else cell["from"], np.inf if cell["to"] is None else cell["to"])
+    if a.told != "number" and any(isinstance(v, str) for v in ends):
+        ends = (_day(ends[0], last=False), _day(ends[1], last=True))
     wrong = any(isinstance(v, (bool, np.bool_)) or not isinstance(v, Real) for v in ends)
     if wrong or not ends[0] <= ends[1] or (np.isinf(ends[0]) and np.isinf(ends[1])):
         raise _wrong(owner, i, f"a number or a range of '{a.name}', from low to high", "something else")
     return float(ends[0]), float(ends[1])
+
+
+def _day(text: Any, *, last: bool) -> Any:
+    """A date, or the first or last day of a month, as the number of days; anything else as it is."""
+    if not isinstance(text, str):
+        return text
+    try:
+        month = len(text) == len("2000-01")
+        day = date.fromisoformat(f"{text}-01" if month else text)
+    except ValueError:
+        return text
+    if month and last:
+        day = day.replace(day=monthrange(day.year, day.month)[1])
+    return day.toordinal() - _EPOCH
 
 
 def _members(a: Attribute, cell: Any, schema: Schema, i: int, owner: str) -> Bools:

@@ -17,7 +17,7 @@ from countervail.core.arrays import Floats, Ints
 from countervail.rules.ruleset import RuleSet
 from countervail.rules.values import Attribute, Bools, ValueTable
 
-FLOOR = 10  # rows that share a number which is told, whatever k is
+FLOOR = 10  # people who share a number that is told, whatever k is
 _EPOCH = date(1970, 1, 1).toordinal()
 _CALENDAR = ((12, 10), (12, 5), (12, 1), (3, 1), (1, 1))  # months from January, in every so many years
 
@@ -51,10 +51,11 @@ class RoundBounds:
         return replace(rules, attributes=self.attributes, low=low, high=high)
 
 
-def bin_numbers(table: ValueTable, k: int) -> tuple[ValueTable, RoundBounds]:
+def bin_numbers(table: ValueTable, k: int, most: int = 1) -> tuple[ValueTable, RoundBounds]:
     """An ordinary table whose ordered columns are numbers of bins, and what these are called.
 
-    Of the conditions that name several labels, those with a label of fewer than `k` rows are gone.
+    `most`: the rows that one person has at most; ten people are sure to be in ten times as many. Of the conditions
+    that name several labels, those with a label of fewer than `k` rows are gone.
     """
     values = table.low.copy()
     attributes, sets = list(table.attributes), list(table.sets)
@@ -66,7 +67,7 @@ def bin_numbers(table: ValueTable, k: int) -> tuple[ValueTable, RoundBounds]:
             continue
         held, place = np.unique(table.low[j], return_inverse=True)
         rows = np.bincount(place.ravel(), table.weight).astype(np.int64)
-        cuts = find_cuts(held, rows, a, k if a.known else max(k, FLOOR))
+        cuts = find_cuts(held, rows, a, k if a.known else max(k, FLOOR * most))
         low, high = np.array([-np.inf, *(c.low for c in cuts)]), np.array([*(c.high for c in cuts), np.inf])
         values[j] = np.searchsorted(low, table.low[j], side="right") - 1
         whole = a.whole and all(float(v).is_integer() for c in cuts for v in (c.low, c.high))

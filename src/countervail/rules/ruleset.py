@@ -185,13 +185,14 @@ class RuleSet:
         return "\n".join(f"{r.sentence} ({r.support} row{'' if r.support == 1 else 's'})" for r in self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The rules as plain JSON data."""
+        """The rules as plain JSON data; days are dates, or the months that they begin or end, as in the sentences."""
+        dated = {a.name: a for a in self.attributes if a.told != "number"}
         return {
             "target": self.target,
             "classes": [cell_to_json(c) for c in self.classes],
             "rules": [
                 {
-                    "if": {n: _to_json(c) for n, c in r.region.cells.items()},
+                    "if": {n: _to_json(c, dated.get(n)) for n, c in r.region.cells.items()},
                     "then": [cell_to_json(c) for c in r.conclusion],
                     "support": r.support,
                     "strength": r.strength,
@@ -211,11 +212,14 @@ def list_labels(mask: int, classes: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(c for i, c in enumerate(classes) if mask >> i & 1)
 
 
-def _to_json(cell: Any) -> Any:
+def _to_json(cell: Any, dated: Attribute | None) -> Any:
     """A cell as plain JSON data; JSON knows no infinity, so an open side is null."""
     if not isinstance(cell, pd.Interval):
-        return cell_to_json(cell)
-    return {side: None if np.isinf(v) else v for side, v in (("from", cell.left), ("to", cell.right))}
+        return cell_to_json(cell) if dated is None else iso(float(cell))
+    ends = {"from": cell.left, "to": cell.right}
+    if dated is None:
+        return {side: None if np.isinf(v) else v for side, v in ends.items()}
+    return {side: _tell_day(dated, float(v)) or None for side, v in ends.items()}
 
 
 def _join_words(words: Sequence[str]) -> str:
