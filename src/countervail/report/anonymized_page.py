@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +21,7 @@ from countervail.report.figures import before_after
 from countervail.report.page import Fact, Page, Section, in_full
 
 _BINS, _SHOWN = 20, 15
+_LONG = 40  # characters of a set that is listed
 _FLOOR = 10  # values that fewer people hold are on no page, whatever k is
 
 
@@ -34,6 +35,7 @@ class Spread:
     after: tuple[float, ...]
     ncp: float
     shift: float
+    labels: tuple[tuple[str, int], ...] = ()  # what the release says most often, where no value can be drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
     risk = measure.release_risk(release)
     moved = {s.name: s.distance for s in measure.column_shifts(release, table=table)}
     columns = [_spread(axis, release, table, hide_below, moved[axis.name]) for axis in release.regions.axes]
+    columns = [c if c.values else replace(c, labels=_labels(release, c.name, hide_below)) for c in columns]
     asked = measure.query_error(release, table=table, columns=min(2, len(columns)))
     return AnonymizedSummary(
         len(release),
@@ -123,6 +126,8 @@ def anonymized_page(
         caption += f" NCP {column.ncp:.1%}; the distribution moved by {column.shift:.1%}."
         picture = before_after(column.values, column.before, column.after, column.name) if column.values else ""
         words = [] if picture else [caption]
+        if column.labels:
+            words.append(f"Published as {', '.join(f'{text} ({rows:,} rows)' for text, rows in column.labels)}.")
         sections.append(Section(column.name, words, picture=picture, caption=caption if picture else ""))
     if making is not None:
         made = [
@@ -166,6 +171,13 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: 
     shown = np.where(people < hide_below, 0.0, before)
     one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
     return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()), shift)
+
+
+def _labels(release: Release, name: str, hide_below: int) -> tuple[tuple[str, int], ...]:
+    """What the release says of a column in most rows; what it says in few is left out."""
+    rows = release.to_text_frame()[name].value_counts()
+    texts = sorted(((str(text), int(n)) for text, n in rows.items() if n >= hide_below), key=lambda one: (-one[1], one))
+    return tuple((text if len(text) <= _LONG else f"{text[:_LONG]}...", n) for text, n in texts[:_SHOWN])
 
 
 def _bins(axis: Range, weights: Floats, values: pd.Series, once: pd.Series) -> tuple[list[str], Floats, Floats, Floats]:

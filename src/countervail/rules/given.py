@@ -85,7 +85,9 @@ def fit_rules(given: Iterable[Any], table: ValueTable, schema: Schema, owner: st
             conclusions[i] |= np.uint64(1) << np.uint64(table.classes.index(label))
         if not labels or len(set(labels)) == len(table.classes):
             raise _wrong(owner, i, "a conclusion of one class or several, but not of all", f"{len(labels)} classes")
-    parts = (table.attributes, table.classes, named, low, high, members, conclusions)
+    whole = [not (e[np.isfinite(e)] % 1).any() for e in np.hstack([low.T, high.T])]
+    attributes = tuple(replace(a, whole=a.whole and w) for a, w in zip(table.attributes, whole))
+    parts = (attributes, table.classes, named, low, high, members, conclusions)
     fitted = RuleSet(*parts, np.zeros(n, dtype=np.int64), table.rows, schema.target or "class")
     counted = [int(table.weight[mark_supporting(fitted, i, table)].sum()) for i in range(n)]
     return replace(fitted, support=np.array(counted, dtype=np.int64))

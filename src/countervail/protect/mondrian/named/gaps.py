@@ -37,7 +37,8 @@ def partition_named(
     best = partition(codes, counts, secret, data, constraints)
     if best.failed != FITS:
         return best
-    least, apart = _lost(codes, counts, best, data), ()
+    least = _lost(codes, counts, best, data)
+    apart: Gaps = ()
     for gap in gaps:
         if _mixed(codes, counts, best, gap) <= _WORTH * least:
             continue
@@ -111,8 +112,9 @@ def _joined(j: int, pool: Ints, left: Partition, right: Tree) -> Tree:
         stop=np.array([len(pool)], np.int64),
         members=pool,
     )
-    below = (_moved(left.tree, 1, 0, len(pool)), _moved(right, 1 + n, left.n_cells, len(pool) + len(left.tree.members)))
-    return Tree(*(np.concatenate(lines) for lines in zip(root, *below)))
+    before = len(pool) + len(left.tree.members)
+    parts = [root, _moved(left.tree, 1, 0, len(pool)), _moved(right, 1 + n, left.n_cells, before)]
+    return Tree(*(np.concatenate([tree[line] for tree in parts]) for line in range(len(root))))
 
 
 def _moved(tree: Tree, nodes: int, cells: int, members: int) -> Tree:
