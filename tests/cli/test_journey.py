@@ -84,6 +84,7 @@ def test_an_officer_gets_from_an_export_to_a_page_that_can_be_signed(run, tmp_pa
     everything = "".join(out + err for _, out, err in told) + "".join(p.read_text(encoding="utf-8") for p in pages)
     assert not [s for s in secrets if s in everything]
     exact = {date.strftime(pd.to_datetime(line[3], dayfirst=language == "de").date(), "%Y-%m-%d") for line in lines}
+    assert pages[3].read_text(encoding="utf-8").count("<td>not in the file</td>") == 4  # identifiers did not leave
     page = pages[4].read_text(encoding="utf-8")
     assert f"<td>{born}, {code}</td>" in page and "by --keep" in page  # hierarchies of which columns; who let it go
     assert "accuracy" not in pages[1].read_text(encoding="utf-8")  # nothing is predicted

@@ -139,7 +139,9 @@ def check(
     if output is not None:
         from countervail.report.counted_page import check_page
 
-        page = check_page(verdicts, len(published.frame), holds, counted_file(release, known, published=holds))
+        held = set(map(str, published.frame.columns))
+        about = counted_file(release, known, published=holds, held=held)
+        page = check_page(verdicts, len(published.frame), holds, about)
         write_text(page_text(page), output)
         remark(f"Report: {output.resolve()}")
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -104,15 +104,19 @@ def page_text(page: Page) -> str:
     return render_page(with_notes(page, noted()))
 
 
-def counted_file(path: Path, schema: Schema, *, published: bool) -> Counted:
-    """Which file a page is about; a digest of a table that is not published would confirm guesses about it."""
+def counted_file(path: Path, schema: Schema, *, published: bool, held: Collection[str] | None = None) -> Counted:
+    """Which file a page is about; a digest of a table that is not published would confirm guesses about it.
+
+    `held`: the columns of the file, where it need not have all that the schema declares.
+    """
     from countervail.core.release import package_version
     from countervail.report.counted_page import Counted
 
     files = sorted(p for p in path.rglob("*.parquet") if p.is_file()) if path.is_dir() else [path]
     digest = hashlib.sha256(b"".join(hashlib.sha256(p.read_bytes()).digest() for p in files))
     whole = digest.hexdigest() if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
-    columns = tuple((c.name, c.type, c.role) for c in schema)
+    absent = "not in the file"
+    columns = tuple((c.name, c.type, c.role if held is None or c.name in held else absent) for c in schema)
     when = datetime.now(UTC).isoformat(timespec="seconds")
     return Counted(
         path.name, whole if published else None, when, package_version(), schema.declared().digest(), columns
