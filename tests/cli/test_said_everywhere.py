@@ -117,7 +117,7 @@ BEFORE = {
 }
 # What is on the terminal beside notes: which files were written, what is promised, and what was proposed.
 BESIDE = re.compile(
-    r"(Report|Written|Pictures): |.* written to |.*-(anonymity|commonality) |.*differential privacy"
+    r"(Report|Written|Pictures): |.* written to |.*-(anonymity|commonality) |.*Proof: docs/decisions"
     r"|code: prefixes .* Read and edit it\.$"
 )
 
