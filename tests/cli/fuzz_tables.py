@@ -214,14 +214,17 @@ class Case:
         if code:
             return
         told = json.loads(out)
-        rows = [len(pd.read_parquet(p) if p.suffix == ".parquet" else pd.read_csv(p, dtype=str)) for p in parts]
+        frames = [pd.read_parquet(p) if p.suffix == ".parquet" else pd.read_csv(p, dtype=str) for p in parts]
+        rows = [len(f) for f in frames]
         if rows != [told["members"]["rows"], told["control"]["rows"]] or not all(rows):
             self.faults.append("holdout: the files hold other rows than it says")
         if named := known.names("identifier"):
-            frames = [pd.read_parquet(p) if p.suffix == ".parquet" else pd.read_csv(p, dtype=str) for p in parts]
-            both = [set(map(tuple, f[named].dropna().astype(str).to_numpy())) for f in frames]
+            held = [f.set_axis([str(n).removeprefix("'") for n in f.columns], axis=1)[named] for f in frames]
+            both = [set(map(tuple, f.dropna().astype(str).to_numpy())) for f in held]
             if both[0] & both[1]:
                 self.faults.append("holdout: somebody is in both files")
+        if self.run("risk", parts[1], "-s", self.schema)[0] != self.on("risk")[0]:
+            self.faults.append("holdout: what it wrote is not read as the file was")
         k = self.chance.choice((1, 2, 2, 5))
         kept = [x for name in known.names("sensitive", "attribute", "target") for x in ("--keep", name)]
         self.run("anonymize", parts[0], "-s", self.schema, "--k", k, "-o", self.folder / "held.csv", *kept)

@@ -75,7 +75,7 @@ COMMANDS = {
     "holdout": (
         ("holdout", "d.csv", "-s", "s.toml", "--members", "m.csv", "--control", "c.csv"),
         None,
-        ["more than once", "hold people as they are"],
+        ["more than once", "hold people as they are", "begin like a formula"],
     ),
     "dit": (
         ("dit", "d.csv", "-s", "s.toml", "--k", "3", "--records", "3", "--sensitive", "remark"),

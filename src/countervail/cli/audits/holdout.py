@@ -8,7 +8,7 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from countervail.cli.shared.common import AsJson, Data, SchemaFile, check_ending, note, say, say_json
+from countervail.cli.shared.common import AsJson, Data, SchemaFile, check_ending, note, note_formulas, say, say_json
 from countervail.cli.shared.reading import note_equal_rows, read_table
 from countervail.core.errors import ParameterError
 from countervail.core.files.frames import frame_writer, write_files
@@ -47,7 +47,10 @@ def holdout(
     note_equal_rows(table)
     kept, others = table.split(test_size=share)
     note("Both files hold people as they are: keep them with the table.")
-    writers = {path: frame_writer(_written(part), path) for path, part in ((members, kept), (control, others))}
+    frames = {path: _written(part) for path, part in ((members, kept), (control, others))}
+    for path, frame in frames.items():
+        note_formulas(frame, path)
+    writers = {path: frame_writer(frame, path) for path, frame in frames.items()}
     write_files(writers, confidential=set(writers))
     found = {n: {"people": people_in(t), "rows": len(t)} for n, t in (("members", kept), ("control", others))}
     if as_json:
