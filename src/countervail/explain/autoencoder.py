@@ -24,9 +24,23 @@ class AutoEncoder:
         from sklearn.neural_network import MLPRegressor
 
         self._encoder = encoder
-        self._holes = np.asarray(np.isnan(rows).any(axis=0))
         known = np.ma.masked_invalid(rows)
-        self._low, self._span = known.min(axis=0).filled(0.0), known.ptp(axis=0).filled(0.0)
+        low, span = known.min(axis=0).filled(0.0), known.ptp(axis=0).filled(0.0)
+        span = np.where(span > 0, span, 1.0)
+        numeric = np.array([coding.numeric for coding in encoder.codings])
+        holes = np.asarray(np.isnan(rows).any(axis=0)) & numeric  # then missing is a value of its own
+        sizes = [1 + h if n else len(c.lookup) for n, h, c in zip(numeric, holes.tolist(), encoder.codings)]
+        starts = np.cumsum([0, *sizes])
+        # Where numbers, holes and labels lie among the entries of a wide row, and what they come from.
+        self._d, self._numbers, self._holes = int(starts[-1]), np.flatnonzero(numeric), np.flatnonzero(holes)
+        self._at, self._holes_at = starts[self._numbers], starts[self._holes] + 1
+        self._low, self._span = low[self._numbers], span[self._numbers]
+        labels = [j for j, n in enumerate(numeric) if not n]
+        self._labels_at = np.concatenate(
+            [np.zeros(0, np.int64), *(np.arange(starts[j], starts[j + 1]) for j in labels)]
+        )
+        self._labels = np.repeat(np.array(labels, dtype=np.int64), [sizes[j] for j in labels])
+        self._codes = self._labels_at - starts[self._labels]
         wide = self._widen(rows)
         d = wide.shape[1]
         middle = 2 if d < 16 else 4
@@ -42,19 +56,24 @@ class AutoEncoder:
 
     def __call__(self, frame: pd.DataFrame) -> NDArray[np.float64]:
         """The error of each row."""
-        wide = self._widen(self._encoder.encode(frame))
-        errors: NDArray[np.float64] = ((self._net.predict(wide).reshape(wide.shape) - wide) ** 2).mean(axis=1)
+        return self.errors(self._encoder.encode(frame))
+
+    def errors(self, rows: Matrix) -> NDArray[np.float64]:
+        """The same of rows in codes."""
+        wide = self._widen(rows)
+        made = wide
+        last = len(self._net.coefs_) - 1
+        for i, (weights, intercepts) in enumerate(zip(self._net.coefs_, self._net.intercepts_)):
+            made = made @ weights + intercepts
+            if i < last:
+                np.tanh(made, out=made)
+        errors: NDArray[np.float64] = ((made - wide) ** 2).mean(axis=1)
         return errors
 
     def _widen(self, rows: Matrix) -> Matrix:
-        parts = []
-        for j, coding in enumerate(self._encoder.codings):
-            if coding.numeric:
-                span = self._span[j] if self._span[j] > 0 else 1.0
-                missing = np.isnan(rows[:, j])
-                parts.append(np.where(missing, 0.0, 2 * (rows[:, j] - self._low[j]) / span - 1)[:, None])
-                if self._holes[j]:  # then missing is a value of its own
-                    parts.append(missing[:, None].astype(float))
-            else:
-                parts.append((rows[:, j, None] == np.arange(len(coding.lookup))[None, :]).astype(float))
-        return np.hstack(parts)
+        wide = np.zeros((len(rows), self._d))
+        numbers = 2 * (rows[:, self._numbers] - self._low) / self._span - 1
+        wide[:, self._at] = np.where(np.isnan(numbers), 0.0, numbers)
+        wide[:, self._holes_at] = np.isnan(rows[:, self._holes])
+        wide[:, self._labels_at] = rows[:, self._labels] == self._codes
+        return wide

@@ -12,6 +12,7 @@ from countervail.core.arrays import Bools, Ints, Matrix, first_best, unlike
 from countervail.core.constraints import Constraints
 from countervail.core.distance import EPS
 from countervail.core.encode import Encoder
+from countervail.explain.autoencoder import AutoEncoder
 
 if TYPE_CHECKING:
     from countervail.explain.nice import NICE
@@ -66,7 +67,7 @@ class Walk:
             self.scores[self.forced] = decision.scores(frame)
             after[self.forced] = decision.decide(frame, self.scores[self.forced])
         plausible = self.reward == "plausibility"
-        self.errors = self._errors(self.encoder.decode(self.current)) if plausible else np.zeros(len(after))
+        self.errors = self._errors(self.current) if plausible else np.zeros(len(after))
         every = np.arange(len(after))
         open_ = np.flatnonzero(~self.wanted[every, after] & self._goes_on(every))
         while len(open_):
@@ -94,7 +95,7 @@ class Walk:
         trial[np.arange(len(owner)), column] = self.goal[owner, column]
         frame = self.encoder.decode(trial)
         scores = self.nice.decision_.scores(frame)
-        errors = self._errors(frame) if self.reward == "plausibility" else np.zeros(len(owner))
+        errors = self._errors(trial, frame) if self.reward == "plausibility" else np.zeros(len(owner))
         best = first_best(local, self._rewards(owner, column, trial, scores, errors))
         self.current[open_], self.scores[open_], self.errors[open_] = trial[best], scores[best], errors[best]
         if self.nice.decision_.needs_call:
@@ -116,5 +117,9 @@ class Walk:
             best = np.where(best > 0, best / cost, best * cost)
         return best
 
-    def _errors(self, frame: pd.DataFrame) -> Matrix:
-        return np.array(self.nice.auto_encoder_(frame), dtype=float).reshape(len(frame))
+    def _errors(self, rows: Matrix, frame: pd.DataFrame | None = None) -> Matrix:
+        measure = self.nice.auto_encoder_
+        if isinstance(measure, AutoEncoder):
+            return measure.errors(rows)
+        frame = self.encoder.decode(rows) if frame is None else frame
+        return np.array(measure(frame), dtype=float).reshape(len(rows))
