@@ -34,12 +34,12 @@ def test_every_note_that_arises_is_said_in_every_language(text, language):
 def test_limits_are_told_one_by_one_with_the_words_of_their_columns():
     note = f"There would be one without {LIMITS[0]}, {LIMITS[1]} and the forbidden steps of 'city'."
     assert say_note(note, SCHEMA, "en") == (
-        "It rests on what you are not asked to change: your age; and on what you are not asked to lower: your age; "
-        "and on what may not change in just any way: your city."
+        "It rests on your age, which nobody asks you to change; and on your age, which nobody asks you to lower; "
+        "and on your city, which may not change in just any way."
     )
     assert say_note(note, SCHEMA, "de") == (
-        "Den Ausschlag gibt, was als gegeben gilt: Ihr Alter; und was Sie nicht verringern sollen: Ihr Alter; "
-        "und was sich nicht beliebig ändern darf: der Wert für „city“."
+        "Den Ausschlag gibt, was niemand von Ihnen zu ändern verlangt: Ihr Alter; und was Sie nicht verringern sollen: "
+        "Ihr Alter; und was sich nicht beliebig ändern darf: der Wert für „city“."
     )
 
 
@@ -47,10 +47,11 @@ def test_limits_of_one_kind_are_told_together_with_what_the_asker_said():
     note = "There would be one without that 'WifeAge' stays as it is and that 'city' keeps its value."
     told = {"WifeAge": 31.0, "city": "Ghent"}
     assert say_note(note, SCHEMA, "en", told) == (
-        "It rests on what you are not asked to change: your age (31) and your city (Ghent)."
+        "It rests on your age (31) and your city (Ghent), which nobody asks you to change."
     )
     assert say_note(note, SCHEMA, "de", told) == (
-        "Den Ausschlag gibt, was als gegeben gilt: Ihr Alter (derzeit: 31) und der Wert für „city“ (derzeit: „Ghent“)."
+        "Den Ausschlag gibt, was niemand von Ihnen zu ändern verlangt: "
+        "Ihr Alter (derzeit: 31) und der Wert für „city“ (derzeit: „Ghent“)."
     )
 
 
@@ -69,13 +70,13 @@ def test_labels_that_were_written_for_a_longer_phrase_do_not_stand_alone():
         scan = Column("scan", phrases=Phrases(is_=phrase, subject="your scan", labels={"n": "a normal scan"}))
         note = "There would be one without that 'scan' stays as it is."
         assert say_note(note, Schema((scan,)), "en", {"scan": "n"}) == (
-            f"It rests on what you are not asked to change: {said}."
+            f"It rests on {said}, which nobody asks you to change."
         )
 
 
 def test_notes_of_earlier_files_still_have_words():
     note = "There would be one without the direction of 'WifeAge'."
-    assert say_note(note, SCHEMA, "en") == "It rests on what may change one way only: your age."
+    assert say_note(note, SCHEMA, "en") == "It rests on your age, which may change one way only."
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -77,6 +77,7 @@ def test_german_credit_asks_for_anything_unless_told_to_keep_to_what_people_can_
         "age",
         "credit_history",
         "foreign_worker",
+        "housing",
         "installment_commitment",
         "num_dependents",
         "personal_status",

@@ -36,6 +36,7 @@ class Constraints:
     forbidden: Mapping[int, tuple[tuple[Any, Any], ...]] = field(default_factory=dict)
     max_changes: int | None = None
     costs: Mapping[int, float] = field(default_factory=dict)
+    until: Mapping[int, tuple[str, float]] = field(default_factory=dict)  # ends of ways, while columns go that way
 
     @classmethod
     def of(cls, encoder: Encoder, owner: str, **given: Any) -> Self:
@@ -48,7 +49,8 @@ class Constraints:
         )
         # The rows of a split may lack a value that the schema forbids a step to: then there is nothing to forbid.
         steps = {j: c.forbidden for j, c in enumerate(columns) if c.forbidden}
-        return replace(declared, forbidden=steps).joined(**given)
+        until = {j: (c.actionable, float(c.until)) for j, c in enumerate(columns) if c.until is not None}
+        return replace(declared, forbidden=steps, until=until).joined(**given)
 
     def joined(
         self,
@@ -159,8 +161,9 @@ class Constraints:
         return ok
 
     def allows_values(self, j: int, x: Floats, values: Floats) -> Bools:
-        """Query x value: whether a query (its value in column j) may have the value."""
-        return self._allows(j, x[:, None], values[None])
+        """Query x value: whether a query (its value in column j) may have the value; `values` are those of all
+        queries, or query x value."""
+        return self._allows(j, x[:, None], values if values.ndim == 2 else values[None])
 
     def allows_intervals(self, j: int, x: Floats, low: Floats, high: Floats) -> Bools:
         """Query x cell: whether a query (its value in numeric column j) may have every number of a closed interval."""
@@ -171,6 +174,7 @@ class Constraints:
             ok &= ~unlike(a, b) & ~unlike(a, c)
         elif way is not None:
             ok &= (b >= a) if way == "up" else (c <= a)
+            ok &= self._within_end(j, b) & self._within_end(j, c)
             ok |= ~unlike(a, b) & ~unlike(a, c)  # what is missing may stay so
         if j in self.allowed:
             ok &= (b >= self.allowed[j][0]) & (c <= self.allowed[j][1])
@@ -209,6 +213,7 @@ class Constraints:
                 free = np.zeros(len(x), dtype=bool)
             else:
                 free = x[:, j] <= high if way == "up" else x[:, j] >= low
+                free &= self._within_end(j, np.array([low if way == "up" else high]))
             out[:, j] &= ~free | _held(coding, self.forbidden.get(j, ()), self.allowed[j], x[:, j])
         return out
 
@@ -229,6 +234,7 @@ class Constraints:
             ordered = _SIGN[way] * (values - x) >= 0
             if missing >= 0:  # a missing level has no place in the order: it may only stay
                 ordered &= (values != missing) & (x != missing)
+            ordered = ordered & self._within_end(j, values)
             ok = ok & (ordered | ~unlike(x, values))
         coding = self.encoder.codings[j]
         for start, end in self.forbidden.get(j, ()):
@@ -236,6 +242,14 @@ class Constraints:
             there = _is_any(coding, end) | (values == _code(coding, end))
             ok = ok & ~(here & there & unlike(x, values))
         return np.broadcast_to(ok, np.broadcast(x, values).shape)
+
+    def _within_end(self, j: int, values: Any) -> Bools:
+        """Which values a column may have that goes its way: none beyond the end, if there is one."""
+        way, end = self.until.get(j, ("", 0.0))
+        if way != self.ways.get(j):
+            return np.ones(np.shape(values), dtype=bool)
+        inside: Bools = values <= end if way == "up" else values >= end
+        return inside
 
     def _in_range(self, j: int, values: Any) -> Bools:
         coding, allowed = self.encoder.codings[j], self.allowed[j]

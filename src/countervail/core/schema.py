@@ -28,6 +28,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 ACTIONABLE: tuple[Actionable, ...] = get_args(Actionable)
 _PLACES = 5
 _LARGEST = sys.float_info.max
+_FREE: dict[str, Any] = {"actionable": "any", "range": None, "forbidden": (), "step": None, "until": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,10 @@ class Column:
         farther apart; all others go to the nearest. Public like the domain.
     order : {"", "ymd", "dmy", "mdy"}
         Of a date: the order in which texts say day, month and year; by default as the texts themselves tell.
+    step : number, optional
+        Numeric: the least that is worth asking for. Round amounts are multiples of it, and at least that far away.
+    until : number, optional
+        Numeric, with `actionable` up or down: no answer leads beyond it. Whoever is there already keeps her value.
     """
 
     name: str
@@ -79,6 +84,8 @@ class Column:
     forbidden: tuple[tuple[Any, Any], ...] = ()
     cuts: tuple[Any, ...] | None = None
     order: Order = ""
+    step: float | None = None
+    until: float | None = None
 
     def __repr__(self) -> str:
         said = [f for f in fields(self)[3:] if f.repr and f.name != "phrases" and getattr(self, f.name) != f.default]
@@ -157,6 +164,10 @@ class Column:
         if self.actionable in ("up", "down") and self.type == "categorical":
             raise SchemaError(f"{who.format('actionable')} be 'no' or 'any': a categorical column has no order.")
         self._check_forbidden()
+        for label in ("step", "until"):
+            self._check_amount(label, getattr(self, label))
+        if self.until is not None and self.actionable not in ("up", "down"):
+            raise SchemaError(f"{who.format('until')} go with actionable 'up' or 'down': it is the end of that way.")
         r = self.range
         if r is None:
             return
@@ -168,6 +179,16 @@ class Column:
         _check_labels(f"The range of column '{self.name}'", r)
         if not r or not (self.read or self.values is None or set(r) <= set(self.values)):
             raise SchemaError(f"{who.format('range')} be a list of its declared values, at least one.")
+
+    def _check_amount(self, label: str, value: Any) -> None:
+        if value is None:
+            return
+        if self.type != "numeric":
+            raise SchemaError(f"Column '{self.name}' has '{label}': it belongs to numeric columns.")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= _LARGEST
+        if not number or (label == "step" and value <= 0):
+            must = "a number above 0" if label == "step" else "a finite number"
+            raise SchemaError(f"The {label} of column '{self.name}' must be {must}.")
 
     def _check_forbidden(self) -> None:
         who = f"The forbidden steps of column '{self.name}' must be"
@@ -319,7 +340,7 @@ class Schema:
 
     def without_actions(self) -> Self:
         """The schema where anything may be asked of people, any way."""
-        free = (replace(c, actionable="any", range=None, forbidden=()) for c in self.columns)
+        free = (replace(c, **_FREE) for c in self.columns)
         return replace(self, columns=tuple(free))
 
     def with_inferred(self, names: Iterable[str]) -> Self:
@@ -373,6 +394,9 @@ class Schema:
                 entry["domain"] = _written(c, c.domain)
             if c.levels is not None:
                 entry["levels"] = list(c.levels)
+            for label in ("step", "until"):
+                if getattr(c, label) is not None:
+                    entry[label] = getattr(c, label)
             if c.cuts is not None:
                 entry["cuts"] = list(c.cuts)
             if c.read:
@@ -433,6 +457,8 @@ def _without_order(column: Column) -> dict[str, Any]:
         "forbidden": (),
         "cuts": None,
         "order": "",
+        "step": None,
+        "until": None,
         "actionable": "no" if column.actionable == "no" else "any",
     }
 
@@ -469,6 +495,8 @@ def _column(name: str, entry: Any) -> Column:
         "levels",
         "cuts",
         "order",
+        "step",
+        "until",
         "read",
         "unit",
         "phrases",
@@ -500,4 +528,6 @@ def _column(name: str, entry: Any) -> Column:
         forbidden=tuple(entry.get("forbidden") or ()),
         cuts=tuple(entry["cuts"]) if entry.get("cuts") is not None else None,
         order=entry.get("order", ""),
+        step=entry.get("step"),
+        until=entry.get("until"),
     )

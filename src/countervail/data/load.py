@@ -63,7 +63,7 @@ def _asking(schema: Schema, name: str, actionable: bool) -> Schema:
     if not actionable:
         return free
     if schema == free:
-        way_out = "Declare it in a schema: `actionable`, `range` and `forbidden` of its columns."
+        way_out = "Declare it in a schema: `actionable`, `range`, `forbidden` and `until` of its columns."
         raise bad_parameter("load", "actionable", f"False for '{name}', of which nothing is declared", True, way_out)
     return schema
 
@@ -104,6 +104,8 @@ def _with_words(column: Column, said: Column) -> Column:
         actionable=said.actionable,
         range=said.range,
         forbidden=said.forbidden,
+        step=said.step,
+        until=said.until,
     )
 
 

@@ -82,8 +82,8 @@ def ranked_by_the_owner(monkeypatch):
     monkeypatch.setattr(askers, "CANDIDATES", 3)
     real, seen = group_search.offered, Peeked(monkeypatch)
 
-    def offers(sealed, judged):
-        made, rows, private = real(sealed, judged), seen.rows, seen.private
+    def offers(sealed, judged, steps):
+        made, rows, private = real(sealed, judged, steps=steps), seen.rows, seen.private
         same = [
             (rows[:, private] == v).all(axis=1) & (seen.group == g)
             for g, v in zip(made.group, made.private[:, private])

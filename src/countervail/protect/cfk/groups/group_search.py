@@ -106,8 +106,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
 
     @property
     def looks_at(self) -> int:
-        """Of how many nearest candidates an answer may be taken."""
-        return 1 if self.settings_.reward == "none" else CANDIDATES * WAVES
+        """Of how many nearest candidates an answer may be taken: with a reward, of all."""
+        return 1 if self.settings_.reward == "none" else max(CANDIDATES * WAVES, len(self.candidates_.group))
 
     def _whole(self, nothing: Answers, near: Ints) -> Answers:
         """Candidates (-1: none) behind their groups' regions."""
@@ -127,7 +127,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
         self.constraints_ = self.settings_.constraints(self.encoder_)
         self.reach_: Reachable | None = None
         if self.settings_.reward != "none" and len(self.candidates_.group):
-            self.reach_ = self._within(self.constraints_, offered(self.sealed_, self.candidates_))
+            offers = offered(self.sealed_, self.candidates_, steps=self.settings_.amounts == "round")
+            self.reach_ = self._within(self.constraints_, offers)
             self.nearness_ = PoolNearness(self.reach_.offers)
             self.amounts_ = Amounts.of(self.encoder_, self.reach_.offers.quasi, self.reach_.offers.pool_private)
 
@@ -175,7 +176,7 @@ class GroupSearch(WithoutRows, BaseEstimator):
         self, asked: Queries, reach: Reachable, n: int, model: AskedModel, rounding: Rounding | None
     ) -> MovesFound:
         weights = REWARDS[self.settings_.reward]
-        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, WAVES, rounding, together=WAVES)
+        search = MoveSearch(model, weights, self.nearness_, self.cell_budget, WAVES, rounding, WAVES, farther=True)
         short = not weights.spare  # others spend features on purpose
         step, parts = max(1, ROOM // (CANDIDATES * asked.x.shape[1])), []
         for a in range(0, len(asked), step):

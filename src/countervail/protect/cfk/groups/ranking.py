@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,10 +52,7 @@ class SealedRanks:
         if labels.nunique() > 1:
             target = str(made.schema.target)
             # What may be asked of people is for the moves: single columns move, whole rows would rarely be allowed.
-            free = (
-                replace(c, actionable="any", range=None, forbidden=()) for c in made.schema if c.role != "identifier"
-            )
-            schema = replace(made.schema, columns=tuple(free))
+            schema = made.schema.without_identifiers().without_actions()
             rows_of = Table(frame.assign(**{target: labels.to_numpy()})[schema.names()], schema)
             self._explainer = explainer.fit(rows_of, model)
         self._place = np.full(len(rows) + 1, -1, dtype=np.int64)  # the last is that of nobody

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.core.arrays import Bools, Ints, Matrix
 from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder
 
@@ -26,8 +26,8 @@ class Allowed:
         """Query x column: where her own value is out of range, so that it has to move."""
         return ~self._given.coded(encoder).in_range(x)
 
-    def may_become(self, encoder: Encoder, x: Matrix, j: int, values: Floats) -> Bools:
-        """Query x value: whether column j of a query may become the value."""
+    def may_become(self, encoder: Encoder, x: Matrix, j: int, values: Matrix) -> Bools:
+        """Query x value: whether column j of a query may become the value; those of each query, or of all in a row."""
         return self._given.coded(encoder).allows_values(j, x[:, j], values)
 
     def holds(self, encoder: Encoder, x: Matrix, rows: Matrix) -> Bools:

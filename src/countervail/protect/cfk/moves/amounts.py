@@ -14,7 +14,7 @@ import numpy as np
 from countervail.core.arrays import Bools, Floats, Ints, Matrix
 from countervail.core.encode import Coding, Encoder
 from countervail.protect.cfk.moves.allowed import Allowed
-from countervail.protect.cfk.moves.askers import named
+from countervail.protect.cfk.moves.offers import named
 from countervail.protect.cfk.moves.sets import SetSearch, Weights
 
 _DIGITS: Final = 3  # of the way from her value to the candidate's
@@ -37,6 +37,7 @@ class AmountColumn:
     least: float
     most: float
     grid: float  # between two declared levels (0: none are declared)
+    step: float  # the least that is worth asking for (0: none is declared)
     only: Floats | None  # the table's values, where they are few
 
     @classmethod
@@ -47,7 +48,9 @@ class AmountColumn:
         levels = int(domain[2]) if domain is not None and len(domain) == 3 else 1
         least, most = (known[0], known[-1]) if len(known) else (np.inf, -np.inf)
         grid = (high - low) / (levels - 1) if levels > 1 else 0.0
-        return cls(coding.column.type == "date", low, high, least, most, grid, known if len(known) <= _FEW else None)
+        step = coding.column.step or 0.0  # whoever declares one says that its multiples are values
+        only = known if len(known) <= _FEW and not step else None
+        return cls(coding.column.type == "date", low, high, least, most, grid, step, only)
 
     def ladder(self, x: Floats, v: Floats, back: float = 1.0) -> Floats:
         """Asker x rung: the values to be tried in the place of `v`, the first first; NaN where there is none.
@@ -61,12 +64,18 @@ class AmountColumn:
         wrong = (out < self.low) | (out > self.high)
         if self.only is not None:
             wrong |= ~np.isin(out, self.only)
+        if self.step:
+            wrong |= (np.abs(out - x[:, None]) < self.step) | ~self._is_multiple(out)
         if self.grid:
             wrong |= self._on_grid(v)[:, None] & ~self._on_grid(out)
         out[wrong] = np.nan
         for rung in range(1, out.shape[1]):
             out[(out[:, :rung] == out[:, [rung]]).any(axis=1), rung] = np.nan
         return out
+
+    def _is_multiple(self, values: Floats) -> Bools:
+        many = values / self.step
+        return np.asarray(np.abs(many - np.rint(many)) < 1e-9)
 
     def _on_grid(self, values: Floats) -> Bools:
         places = (values - self.low) / self.grid

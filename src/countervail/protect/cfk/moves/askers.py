@@ -13,7 +13,7 @@ from countervail.core.encode import Encoder
 from countervail.protect.cfk.groups.candidates import combine
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
-from countervail.protect.cfk.moves.offers import Offers
+from countervail.protect.cfk.moves.offers import Offers, named
 
 CANDIDATES: Final = 64  # looked at together
 WAVES: Final = 10  # of candidates, for those whom the nearer ones did not help
@@ -114,13 +114,16 @@ class Reachable:
             known.get(j) or LimitedColumn.of(offers, j) for j in allowed.limited.tolist()
         ]
         self.columns = np.flatnonzero(~offers.quasi & ~allowed.fixed)
-        self.private = offers.plain(offers.private, self.columns)
+        # What stays as it is, tells nobody apart: of candidates that offer the same, the first one.
+        self.kept = np.sort(np.unique(offers.names[:, ~allowed.fixed].sum(axis=1), return_index=True)[1])
+        self.group = offers.group[self.kept]
+        self.private = offers.plain(offers.private[self.kept], self.columns)
         self.scale = offers.steps[self.columns]
         self.limited = np.isin(np.arange(len(offers.quasi)), allowed.limited)
         self.counts = ~allowed.fixed[offers.packed.columns]  # what stays as it is, is no way to go
         ends = np.cumsum([0, *(len(limit.starts) for limit in self.limits)])
-        slots = [limit.number + start for limit, start in zip(self.limits, ends)]
-        self.slot = np.stack(slots, axis=1) if slots else np.zeros((len(offers.group), 0), dtype=np.int64)
+        slots = [limit.number[self.kept] + start for limit, start in zip(self.limits, ends)]
+        self.slot = np.stack(slots, axis=1) if slots else np.zeros((len(self.kept), 0), dtype=np.int64)
 
 
 class Askers:
@@ -136,6 +139,10 @@ class Askers:
     def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves]:
         """The next nearest candidates of some askers, and what these may move; asker by asker, wave by wave."""
         return self._by_wave(at, waves, self._ranked(at, self.step * waves.stop)[:, self.step * waves.start :])
+
+    def looked_through(self, waves: int) -> bool:
+        """Whether so many waves hold every candidate."""
+        return len(self.within.kept) <= self.step * waves
 
     def _ranked(self, at: Ints, n: int) -> Ints:
         """Asker x rank: the first candidates of some askers (-1: none left)."""
@@ -158,7 +165,7 @@ class Askers:
             apart,
             within.offers.plain(self.x[rows], columns),
             free[rows[:, None], columns],
-            within.offers.group,
+            within.group,
             within.private,
             within.scale,
             np.concatenate(offered, axis=1) if offered else np.zeros((len(rows), 0), dtype=bool),
@@ -167,7 +174,19 @@ class Askers:
             n,
         )
         found[(self.must[rows] & within.allowed.fixed).any(axis=1)] = -1
+        some = found >= 0
+        found[some] = within.kept[found[some]]
         return found
+
+    def whole(self, i: int) -> tuple[Ints, Matrix]:
+        """All candidates that offer asker `i` what she must move, and her row with all of their moves made; the
+        shortest way first, equal rows once."""
+        every = self.moves(np.array([i]), self.within.kept[None])
+        may = every.may[0]
+        some = np.flatnonzero(may.any(axis=1) & (may | ~self.must[i]).all(axis=1))
+        some = some[np.argsort((every.step[0, some] * may[some]).sum(axis=1), kind="stable")]
+        some = some[np.sort(np.unique((every.name[0, some] * may[some]).sum(axis=1), return_index=True)[1])]
+        return self.within.kept[some], every.points(np.zeros(len(some), dtype=np.int64), some, may[some])
 
     def moves(self, rows: Ints, candidate: Ints) -> Moves:
         """What some askers may move towards these candidates."""
@@ -185,13 +204,18 @@ class Askers:
     def _offered(self, encoder: Encoder, limit: LimitedColumn) -> Bools:
         """Query x move of a limited column: whether it is a move, and may be made with every value of its cell."""
         j = limit.column
+        offers, may_become = self.within.offers, self.within.allowed.may_become
         known, which = np.unique(limit.values, return_inverse=True)
-        fine = self.within.allowed.may_become(encoder, self.x, j, known)[:, which]
+        fine = may_become(encoder, self.x, j, known[None])[:, which]
         every: Bools = np.logical_and.reduceat(fine, limit.starts, axis=1)
         if limit.region is None:
-            differs = unlike(self.x[:, j, None], limit.values[None])
+            goals = limit.values[None]
+            if offers.least[j]:
+                goals = offers.goals(j, self.x[:, j], limit.values)
+                every = every & may_become(encoder, self.x, j, goals)
+            differs = unlike(self.x[:, j, None], goals)
         else:
-            place = [c.column for c in self.within.offers.cells].index(j)
+            place = [c.column for c in offers.cells].index(j)
             differs = self.outside[:, place, limit.region]
         return np.asarray(every & differs & ~self.closed[:, j, None])
 
@@ -209,13 +233,3 @@ class JoinedAskers:
         found = [(i, self._parts[i].near(at[which == i] - self._starts[i], waves)) for i in np.unique(which).tolist()]
         whose = np.concatenate([own + self._starts[i] for i, (own, _, _) in found])
         return whose, np.concatenate([wave for _, (_, wave, _) in found]), Moves.joined([m for _, (_, _, m) in found])
-
-
-def named(content: Floats) -> Ints:
-    """A 64-bit name of each (feature, value or cell); the sum of names stands for a set of moves."""
-    columns = np.arange(1, content.shape[-1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    told = np.where(np.isnan(content), np.inf, content + 0.0)  # NaN has many spellings
-    z = np.ascontiguousarray(told).view(np.uint64) + columns
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    return (z ^ (z >> np.uint64(31))).view(np.int64)

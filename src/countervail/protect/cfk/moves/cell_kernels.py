@@ -11,6 +11,7 @@ import numpy as np
 from countervail.core._kernels import inner, kernel
 from countervail.core.arrays import Bools, Floats, Ints
 
+_SAME = 1e-9  # what is lost when a number is divided by its step
 _SCALE, _LEVELS, _AWAY, _OUTSIDE, _NEAREST = range(5)
 _LOW, _HIGH, _HOLES, _WIDTH, _NUMBER, _NAME, _SIZE, _FIRST, _LAST = range(9)
 FIELDS = 9
@@ -80,12 +81,15 @@ def to_moves(
     away: Floats,
     outside: Bools,
     vague: float,
+    least: Floats,
+    ends: Floats,
 ) -> tuple[Bools, Floats, Floats, Ints, Floats]:
     """What moving each feature to a candidate means (asker x candidate x feature): whether it is a move, the value that
     it leads to, its cost, how many values there are, and what tells it from others.
 
     The askers are the queries `rows`, in whose places `x`, `away` and `outside` stand. `steps` divides private
-    differences; it is 0 for labels. Of candidates that are not there (-1), nothing is a move.
+    differences; it is 0 for labels. `least` and `ends` say by how much numbers move: see `_stepped`. Of candidates that
+    are not there (-1), nothing is a move.
     """
     shape = (len(rows), candidate.shape[1], x.shape[1])
     may, goal, step = np.zeros(shape, np.bool_), np.empty(shape), np.empty(shape)
@@ -96,6 +100,8 @@ def to_moves(
             at = max(candidate[i, a], 0)
             for j in range(x.shape[1]):
                 v = private[at, j]
+                if least[j] > 0.0:
+                    v = _stepped(x[q, j], v, least[j], ends[0, j], ends[1, j])
                 step[i, a, j] = _way(x[q, j], v, steps[j], missing[j])
                 may[i, a, j] = v != x[q, j] and not (np.isnan(v) and np.isnan(x[q, j]))
                 goal[i, a, j] = content[i, a, j] = v
@@ -105,11 +111,37 @@ def to_moves(
                 goal[i, a, j] = _nearest(heads[c], cells[c, g], tables, x[q, j])
                 step[i, a, j] = away[q, c, g] + vague * cells[c, g, _WIDTH]
                 many[i, a, j] = int(cells[c, g, _SIZE])
-                may[i, a, j] = outside[q, c, g]
+                may[i, a, j] = outside[q, c, g] and not abs(goal[i, a, j] - x[q, j]) < least[j]
                 content[i, a, j] = cells[c, g, _NAME]
             if candidate[i, a] < 0:
                 may[i, a] = False
     return may, goal, step, many, content
+
+
+@kernel
+def to_steps(x: Floats, values: Floats, least: float, low: float, high: float) -> Floats:
+    """Asker x value: what each is told, see `_stepped`."""
+    out = np.empty((len(x), len(values)))
+    for i in range(len(x)):
+        for a in range(len(values)):
+            out[i, a] = _stepped(x[i], values[a], least, low, high) if least > 0.0 else values[a]
+    return out
+
+
+@inner
+def _stepped(x: float, v: float, least: float, low: float, high: float) -> float:
+    """The number that is told in the place of v: the next multiple of `least` from there on, at least so far from x.
+
+    Where that lies beyond the declared ends, v itself, or x if v is too near to it.
+    """
+    far = abs(v - x)
+    if not far > 0.0:  # nothing moves, or something is missing
+        return v
+    there = v if far >= least else (x + least if v > x else x - least)
+    told = float((np.ceil(there / least - _SAME) if v > x else np.floor(there / least + _SAME)) * least)
+    if low <= told <= high:
+        return told
+    return v if far >= least else x
 
 
 @inner

@@ -18,7 +18,7 @@ from countervail.core.encode import Encoder
 from countervail.core.region import Regions
 from countervail.protect.cfk.groups.candidates import Candidates, shapes
 from countervail.protect.cfk.groups.group_table import GroupTable
-from countervail.protect.cfk.moves.cell_kernels import to_moves
+from countervail.protect.cfk.moves.cell_kernels import to_moves, to_steps
 from countervail.protect.cfk.moves.cells import CellColumn, PackedCells, scales_of
 
 
@@ -27,7 +27,8 @@ class Offers:
     """Candidates (a region each, a private vector each) in order of content, and all pairs of the anonymised table.
 
     `scale` divides differences of the measured columns; it is 1 in the others. `missing` is the code of a missing level
-    (-1: none). Quasi-identifiers of `private` and `pool_private` are blank.
+    (-1: none). Quasi-identifiers of `private` and `pool_private` are blank. `least` (column) is the declared step of
+    numbers that leave as multiples of it (0: as they are), between `ends` (2 x column).
     """
 
     group: Ints
@@ -38,10 +39,13 @@ class Offers:
     missing: Floats
     pool_group: Ints
     pool_private: Matrix
+    least: Floats
+    ends: Floats
     quasi: Bools = field(init=False)  # which features are quasi-identifiers
     holes: frozenset[int] = field(init=False)  # measured columns with a missing level
     packed: PackedCells = field(init=False)  # the cells, for kernels
     steps: Floats = field(init=False)  # the scale as kernels have it: 0 in columns of labels
+    names: Ints = field(init=False)  # candidate x feature: of the private value or the cell
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "packed", PackedCells.of(self.cells))
@@ -50,6 +54,10 @@ class Offers:
         quasi[[c.column for c in self.cells]] = True
         quasi.setflags(write=False)
         object.__setattr__(self, "quasi", quasi)
+        content = self.private.copy()
+        for c in self.cells:
+            content[:, c.column] = c.name[self.group]
+        object.__setattr__(self, "names", named(content))
         holes = np.flatnonzero(self.measured & (self.missing >= 0))
         object.__setattr__(self, "holes", frozenset(holes.tolist()))
 
@@ -63,24 +71,37 @@ class Offers:
         distinct: Sequence[Floats],
         candidates: tuple[Ints, Matrix],
         pool: tuple[Ints, Matrix],
+        *,
+        steps: bool,
     ) -> Self:
         """From regions, with the width of each cell and the table's values column by column, and pairs of a region's
-        number and a private vector."""
+        number and a private vector; `steps`: whether amounts are moved by declared steps."""
         scale = scales_of(heom)
         columns = [
             CellColumn.of(shape, heom, float(scale[shape.column]), width, values)
             for shape, width, values in zip(shapes(regions, encoder), widths, distinct)
         ]
-        return cls(*candidates, tuple(columns), heom.measured, scale, heom.missing, *pool)
+        least, ends = declared_steps(encoder, steps)
+        return cls(*candidates, tuple(columns), heom.measured, scale, heom.missing, *pool, least=least, ends=ends)
 
     def moves(
         self, rows: Ints, x: Matrix, candidate: Ints, away: Floats, outside: Bools, vague: float
     ) -> tuple[Bools, Floats, Floats, Ints, Floats]:
         """What moving each feature to a candidate means, see `to_moves`."""
         p = self.packed
-        given = (rows, x, candidate, self.group, self.private, self.steps, self.missing, away, outside, vague)
-        found: tuple[Bools, Floats, Floats, Ints, Floats] = to_moves(p.heads, p.cells, p.tables, p.columns, *given)
+        cells = (p.heads, p.cells, p.tables, p.columns)
+        given = (self.group, self.private, self.steps, self.missing)
+        found: tuple[Bools, Floats, Floats, Ints, Floats] = to_moves(
+            *cells, rows, x, candidate, *given, away, outside, vague, self.least, self.ends
+        )
         return found
+
+    def goals(self, j: int, x: Floats, values: Floats) -> Floats:
+        """Query x value: what a query with `x` in column j is told for each private value; her own where that is no
+        move."""
+        low, high = self.ends[:, j].tolist()
+        stepped: Floats = to_steps(x, values, float(self.least[j]), low, high)
+        return stepped
 
     @property
     def regions(self) -> int:
@@ -97,7 +118,15 @@ class Offers:
         return out
 
 
-def offered(made: GroupTable, judged: Candidates) -> Offers:
+def declared_steps(encoder: Encoder, told: bool) -> tuple[Floats, Floats]:
+    """The step of each column (0: none, or not `told`), and between which ends (2 x column) numbers may be."""
+    columns = [coding.column for coding in encoder.codings]
+    domains = [c.domain[:2] if c.numeric and c.domain is not None else (-np.inf, np.inf) for c in columns]
+    least = np.array([c.step if told and c.step is not None else 0.0 for c in columns])
+    return least, np.ascontiguousarray(np.array(domains, dtype=float).reshape(-1, 2).T)
+
+
+def offered(made: GroupTable, judged: Candidates, *, steps: bool) -> Offers:
     """The candidates, and the sealed table as a whole: distinct pairs of a group and a private vector."""
     every = Candidates(made)
     register = [made.register.get(axis.name, np.zeros(0)) for axis in made.sealed.regions.axes]
@@ -109,4 +138,15 @@ def offered(made: GroupTable, judged: Candidates) -> Offers:
         register,
         (judged.group, judged.private),
         (every.group, every.private),
+        steps=steps,
     )
+
+
+def named(content: Floats) -> Ints:
+    """A 64-bit name of each (feature, value or cell); the sum of names stands for a set of moves."""
+    columns = np.arange(1, content.shape[-1] + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    told = np.where(np.isnan(content), np.inf, content + 0.0)  # NaN has many spellings
+    z = np.ascontiguousarray(told).view(np.uint64) + columns
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
+    return (z ^ (z >> np.uint64(31))).view(np.int64)

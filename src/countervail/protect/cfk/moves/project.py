@@ -55,8 +55,9 @@ class OwnedRegions:
         private = search.rows_[rows].copy()
         private[:, space.columns] = 0.0
         widths, candidates = space.widths(self._joined(rows.tolist())), (np.arange(len(rows)), private)
-        pool = (nobody, private[:0])
-        return Offers.of(search.encoder_, search.heom_, self.regions(rows), widths, space.values, candidates, pool)
+        pool, steps = (nobody, private[:0]), search.settings_.amounts == "round"
+        given = (search.encoder_, search.heom_, self.regions(rows), widths, space.values)
+        return Offers.of(*given, candidates, pool, steps=steps)
 
     def _joined(self, rows: list[int]) -> Boxes:
         boxes = [self._boxes[r] for r in rows]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from countervail.protect.cfk.moves.search import MovesFound
 
 Look = Callable[[Sequence[tuple[Constraints, Ints]]], list[MovesFound]]
 Part = tuple[str, int]  # which kind of constraint, on which column (-1: on none)
-_KINDS: Final = ("ways", "allowed", "forbidden")
+_KINDS: Final = ("ways", "allowed", "forbidden", "until")
 _WORDS: Final = {
     "no": "that '{}' stays as it is",
     "up": "that '{}' does not go down",
     "down": "that '{}' does not go up",
     "kept": "that '{}' keeps its value",
     "allowed": "the range of '{}'",
+    "until": "the range of '{}'",
     "forbidden": "the forbidden steps of '{}'",
     "max_changes": "the limit on the number of changes",
 }
@@ -41,17 +42,18 @@ def parts_of(constraints: Constraints) -> list[Part]:
     parts = [("ways", j) for j in sorted(ways) if ways[j] == "no"]
     parts += [("allowed", j) for j in sorted(constraints.allowed)]
     parts += [("ways", j) for j in sorted(ways) if ways[j] != "no"]
+    parts += [("until", j) for j, (way, _) in sorted(constraints.until.items()) if ways.get(j) == way]
     parts += [("forbidden", j) for j in sorted(constraints.forbidden)]
     return parts if constraints.max_changes is None else [*parts, ("max_changes", -1)]
 
 
 def without(constraints: Constraints, parts: Sequence[Part]) -> Constraints:
     """What is left of the constraints."""
-    ways, allowed, forbidden = (
-        {j: v for j, v in getattr(constraints, kind).items() if (kind, j) not in parts} for kind in _KINDS
-    )
+    left: dict[str, Any] = {
+        k: {j: v for j, v in getattr(constraints, k).items() if (k, j) not in parts} for k in _KINDS
+    }
     most = None if ("max_changes", -1) in parts else constraints.max_changes
-    return replace(constraints, ways=ways, allowed=allowed, forbidden=forbidden, max_changes=most)
+    return replace(constraints, max_changes=most, **left)
 
 
 def advised(
@@ -115,7 +117,9 @@ def _broken(
     """Which constraints an answer breaks."""
     x, found = asked.x[i], []
     for part in parts:
-        alone, j = without(constraints, [p for p in parts if p != part]), part[1]
+        j = part[1]  # the end of a way is one on that way only
+        kept = {part, ("ways", j)} if part[0] == "until" else {part}
+        alone = without(constraints, [p for p in parts if p not in kept])
         if j < 0:
             fine = alone.max_changes is None or changes <= alone.max_changes
         else:

@@ -16,7 +16,7 @@ from countervail.core.region import Regions
 from countervail.explain.answering import Answers
 from countervail.protect.cfk.base import SAMPLED
 from countervail.protect.cfk.moves.amounts import Rounding, shown_names
-from countervail.protect.cfk.moves.askers import CANDIDATES, Moves
+from countervail.protect.cfk.moves.askers import CANDIDATES, Askers, Moves
 from countervail.protect.cfk.moves.kernels import pool_distances
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.sets import AskedModel, Earlier, Nearness, SetSearch, Trials, Weights
@@ -147,6 +147,7 @@ class MoveSearch:
     waves: int
     rounding: Rounding | None = None  # of amounts; None leaves the candidates' own
     together: int = 1  # waves after the first that share their model calls; the nearest one that serves counts
+    farther: bool = False  # whether those whom no wave served are sent to all candidates
 
     def find(
         self, x: Matrix, source: Callable[[Bools], Source], n: int = 1, wide: Callable[[Bools], Source] | None = None
@@ -157,6 +158,8 @@ class MoveSearch:
         free, found = np.zeros(x.shape, dtype=bool), [MovesFound.nothing(x) for _ in range(n)]
         plain, everybody = source(free), np.ones(len(x), dtype=bool)
         self._search(plain, found[0], Earlier(found[0].names[None][:0]), everybody, self.waves)
+        if isinstance(plain, Askers) and self.farther:
+            self._search_far(plain, found[0])
         if wide is not None:
             self._shorten(wide, found[0])
         for r in range(1, n):
@@ -181,6 +184,25 @@ class MoveSearch:
                 if moves is not None and len(at):
                     mine = Earlier(earlier.names[:, at], earlier.features)
                     found.put(at, self._best(moves, mine, whose=at), wave)
+
+    def _search_far(self, source: Askers, found: MovesFound) -> None:
+        """For those whom the waves did not help: of all candidates, those with which all moves together are enough."""
+        open_ = np.flatnonzero(found.behind < 0)
+        if source.looked_through(self.waves) or not len(open_):
+            return
+        self.model.again = True
+        each = [source.whole(i) for i in open_.tolist()]
+        good = self.model.accepts_points(np.concatenate([points for _, points in each]))
+        ends = np.cumsum([len(of) for of, _ in each])[:-1]
+        near = np.full((len(open_), source.step), -1, dtype=np.int64)
+        for i, ((of, _), fine) in enumerate(zip(each, np.split(good, ends))):
+            some = of[fine][: source.step]
+            near[i, : len(some)] = some
+        served = near[:, 0] >= 0
+        if served.any():
+            at = open_[served]
+            best = self._best(source.moves(at, near[served]), Earlier(found.names[None, at][:0]))
+            found.put(at, best, np.full(len(at), self.waves))
 
     def _shorten(self, wide: Callable[[Bools], Source], found: MovesFound) -> None:
         """Fewer moves, of all candidates, for those who would have to make many."""
