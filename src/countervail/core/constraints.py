@@ -285,7 +285,7 @@ class Constraints:
         if not coding.numeric:
             if not bounds:
                 raise bad_parameter(self.owner, "ranges", f"{must}, at least one", [])
-            known = self._known(coding, bounds, "ranges")
+            known = _known(self.owner, coding, bounds, "ranges")
             return tuple(
                 sorted(set(known), key=lambda v: (v is None, coding.values.index(v) if v in coding.values else 0))
             )
@@ -306,7 +306,7 @@ class Constraints:
             raise bad_parameter(self.owner, "forbidden", must, pairs)
         coding = self.encoder.codings[self._place(name, "forbidden")]
         given = [v for pair in pairs for v in pair]
-        known = iter(self._known(coding, [v for v in given if not _is_any(coding, v)], "forbidden"))
+        known = iter(_known(self.owner, coding, [v for v in given if not _is_any(coding, v)], "forbidden"))
         ends = [ANY if _is_any(coding, v) else next(known) for v in given]
         found = tuple(zip(ends[::2], ends[1::2]))
         if any(start == end for start, end in found):
@@ -318,21 +318,6 @@ class Constraints:
         if not _is_number(cost) or isinstance(cost, bool) or not 0 < cost < np.inf:
             raise bad_parameter(self.owner, "costs", f"a finite number above 0 for column '{name}'", cost)
         return float(cost)
-
-    def _known(self, coding: Coding, given: Sequence[Any], parameter: str) -> tuple[Any, ...]:
-        """Values that the column has, or that are declared for it; any number for a numeric one. None is missing."""
-        if coding.numeric:
-            if wrong := [v for v in given if not _is_number(v)]:
-                must = f"made of numbers for numeric column '{coding.name}'"
-                raise bad_parameter(self.owner, parameter, must, wrong)
-            return tuple(float(v) for v in given)
-        held = coding.values
-        values = [None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in given]
-        if strange := [v for v in values if v is not None and v not in held]:
-            must = f"made of values that column '{coding.name}' has"
-            way_out = "Correct them, or declare them in the column's domain."
-            raise bad_parameter(self.owner, parameter, must, strange, way_out)
-        return tuple(values)
 
 
 def must_keep(constraints: Constraints, j: int, value: float) -> bool:
@@ -369,6 +354,22 @@ def asked_for(given: Any, rows: int, fitted: Constraints) -> tuple[list[Constrai
         if of[i] == len(found):
             found.append(joined)
     return found, of if one_each else np.zeros(rows, dtype=np.int64)
+
+
+def _known(owner: str, coding: Coding, given: Sequence[Any], parameter: str) -> tuple[Any, ...]:
+    """Values that the column has, or that are declared for it; any number for a numeric one. None is missing."""
+    if coding.numeric:
+        if wrong := [v for v in given if not _is_number(v)]:
+            must = f"made of numbers for numeric column '{coding.name}'"
+            raise bad_parameter(owner, parameter, must, wrong)
+        return tuple(float(v) for v in given)
+    held = coding.values
+    values = [None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in given]
+    if strange := [v for v in values if v is not None and v not in held]:
+        must = f"made of values that column '{coding.name}' has"
+        way_out = "Correct them, or declare them in the column's domain."
+        raise bad_parameter(owner, parameter, must, strange, way_out)
+    return tuple(values)
 
 
 def _is_number(value: Any) -> bool:

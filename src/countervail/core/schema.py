@@ -65,7 +65,7 @@ class Column:
     order : {"", "ymd", "dmy", "mdy"}
         Of a date: the order in which texts say day, month and year; by default as the texts themselves tell.
     step : number, optional
-        Numeric: the least that is worth asking for. Round amounts are multiples of it, and at least that far away.
+        Numeric: what is worth asking for. Round amounts are multiples of it, and at least half of it away.
     until : number, optional
         Numeric, with `actionable` up or down: no answer leads beyond it. Whoever is there already keeps her value.
     """

@@ -43,8 +43,8 @@ def twin_step(x, v, step, low, high):
     x, v, step, low, high = map(Fraction, (x, v, step, low, high))
     if x == v:
         return v
-    enough = abs(v - x) >= step
-    far = v if enough else x + (step if v > x else -step)
+    enough = abs(v - x) >= step / 2
+    far = v if enough else x + (step if v > x else -step) / 2
     told = (math.ceil(far / step) if v > x else math.floor(far / step)) * step
     return told if low <= told <= high else v if enough else x
 
@@ -57,7 +57,7 @@ def test_what_is_told_is_a_multiple_of_the_step_and_worth_telling(x, v, step, a,
     low, high = min(a, b), max(a, b)
     (told,) = to_steps(np.array([float(x)]), np.array([float(v)]), float(step), float(low), float(high))[0].tolist()
     assert told == twin_step(x, v, step, low, high)
-    assert told == x or abs(told - x) >= step or x == v
+    assert told == x or 2 * abs(told - x) >= step or x == v
     assert (told - x) * (v - x) >= 0 and (told % step == 0 or told in (x, v))
 
 
@@ -76,7 +76,7 @@ def test_every_amount_that_moves_is_worth_it_round_and_pure_and_within_the_ends(
         for name in STEPS:
             now, then = one.factual[name], one.cells[name]
             if then != now:
-                assert abs(then - now) >= STEPS[name] * (1 - 1e-9), (name, now, then)
+                assert 2 * abs(then - now) >= STEPS[name] * (1 - 1e-9), (name, now, then)
                 low, high = DOMAINS.get(name, (-np.inf, np.inf))
                 inside = low <= then <= high
                 assert inside and (is_multiple(then, STEPS[name]) or then in set(table.frame[name])), (name, then)
@@ -116,7 +116,7 @@ def test_projected_answers_keep_to_steps_too(search):
     table, queries, model, _ = small_fit(3)
     e = cv.CFK(k=3, search=search).fit(table, model).explain(queries)
     moved = [(n, one.factual[n], one.cells[n]) for one in e if one.found for n in STEPS if n in one.changes]
-    assert all(abs(then - now) >= STEPS[n] * (1 - 1e-9) for n, now, then in moved)
+    assert all(2 * abs(then - now) >= STEPS[n] * (1 - 1e-9) for n, now, then in moved)
 
 
 def test_who_meets_the_end_of_a_way_is_told_so():

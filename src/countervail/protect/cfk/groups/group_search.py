@@ -128,9 +128,8 @@ class GroupSearch(WithoutRows, BaseEstimator):
         self.reach_: Reachable | None = None
         if self.settings_.reward != "none" and len(self.candidates_.group):
             offers = offered(self.sealed_, self.candidates_, steps=self.settings_.amounts == "round")
-            self.reach_ = self._within(self.constraints_, offers)
-            self.nearness_ = PoolNearness(self.reach_.offers)
-            self.amounts_ = Amounts.of(self.encoder_, self.reach_.offers.quasi, self.reach_.offers.pool_private)
+            self.reach_, self.nearness_ = self._within(self.constraints_, offers), PoolNearness(offers)
+            self.amounts_ = Amounts.of(self.encoder_, offers.quasi, offers.pool_private)
 
     def _moved(self, asked: Queries) -> Answers:
         """The fewest moves towards a near candidate, several answers to each query if several are wanted."""

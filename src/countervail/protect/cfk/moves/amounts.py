@@ -65,7 +65,7 @@ class AmountColumn:
         if self.only is not None:
             wrong |= ~np.isin(out, self.only)
         if self.step:
-            wrong |= (np.abs(out - x[:, None]) < self.step) | ~self._is_multiple(out)
+            wrong |= (np.abs(out - x[:, None]) < 0.5 * self.step) | ~self._is_multiple(out)
         if self.grid:
             wrong |= self._on_grid(v)[:, None] & ~self._on_grid(out)
         out[wrong] = np.nan

@@ -111,7 +111,7 @@ def to_moves(
                 goal[i, a, j] = _nearest(heads[c], cells[c, g], tables, x[q, j])
                 step[i, a, j] = away[q, c, g] + vague * cells[c, g, _WIDTH]
                 many[i, a, j] = int(cells[c, g, _SIZE])
-                may[i, a, j] = outside[q, c, g] and not abs(goal[i, a, j] - x[q, j]) < least[j]
+                may[i, a, j] = outside[q, c, g] and not abs(goal[i, a, j] - x[q, j]) < 0.5 * least[j]
                 content[i, a, j] = cells[c, g, _NAME]
             if candidate[i, a] < 0:
                 may[i, a] = False
@@ -130,18 +130,19 @@ def to_steps(x: Floats, values: Floats, least: float, low: float, high: float) -
 
 @inner
 def _stepped(x: float, v: float, least: float, low: float, high: float) -> float:
-    """The number that is told in the place of v: the next multiple of `least` from there on, at least so far from x.
+    """The number that is told in the place of v: the next multiple of `least` from there on, half of it away from x.
 
     Where that lies beyond the declared ends, v itself, or x if v is too near to it.
     """
     far = abs(v - x)
     if not far > 0.0:  # nothing moves, or something is missing
         return v
-    there = v if far >= least else (x + least if v > x else x - least)
+    half = 0.5 * least
+    there = v if far >= half else (x + half if v > x else x - half)
     told = float((np.ceil(there / least - _SAME) if v > x else np.floor(there / least + _SAME)) * least)
     if low <= told <= high:
         return told
-    return v if far >= least else x
+    return v if far >= half else x
 
 
 @inner
