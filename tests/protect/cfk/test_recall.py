@@ -19,13 +19,19 @@ def test_known_points_are_those_of_a_plain_dictionary(seeds, monkeypatch):
         for _ in range(6):
             rows = rng.choice([0.0, -0.0, 1.0, 2.5, np.nan, 1e300], (int(rng.integers(0, 12)), 3))
             contents = [row.tobytes() for row in rows]
-            known, fresh = points.recall(rows)
-            assert np.array_equal(known, [plain.get(c, np.nan) for c in contents], equal_nan=True)
-            new = list(dict.fromkeys(c for c in contents if c not in plain))
-            assert [contents[i] for i in fresh] == new and len(set(fresh)) == len(fresh)
-            answers = rng.random(len(fresh))
-            points.tell(rows[fresh], answers)
-            plain |= dict(zip(new, answers))
+            new, asked = list(dict.fromkeys(c for c in contents if c not in plain)), []
+            told = dict(zip(new, rng.random(len(new))))
+            before = new[: int(rng.integers(0, len(new) + 1))]  # told by others, and not asked about
+            points.tell(rows[[contents.index(c) for c in before]], [told[c] for c in before])
+
+            def ask(fresh, asked=asked, told=told):
+                asked += [row.tobytes() for row in fresh]
+                return [told[row.tobytes()] for row in fresh]
+
+            known = points.recall(rows, ask)
+            assert asked == new[len(before) :]
+            plain |= told
+            assert np.array_equal(known, [plain[c] for c in contents])
         assert len(points) == len(plain)
 
 

@@ -211,8 +211,8 @@ def _away(x: Floats, v: Floats, scale: Floats, start: float, bound: float) -> fl
 def number_rows(slots: Ints, held: Ints, count: Whole, rows: Ints) -> Ints:
     """The number of each row, as bits: that of the first equal one.
 
-    New ones get the next numbers from `count` on and are written into `held`, which has room for them. `slots` (a power
-    of two, more than twice as many; -1: free) leads there.
+    New ones get the next numbers from `count` on and are written into `held`, which has room for them, behind a hash
+    that tells most rows apart. `slots` (a power of two, more than twice as many; -1: free) leads there.
     """
     out, last, free = np.empty(len(rows), np.int64), len(slots) - 1, count
     for i in range(len(rows)):
@@ -220,19 +220,25 @@ def number_rows(slots: Ints, held: Ints, count: Whole, rows: Ints) -> Ints:
         for j in range(rows.shape[1]):
             z = (z ^ np.uint64(rows[i, j])) * np.uint64(0x9E3779B97F4A7C15)
             z ^= z >> np.uint64(29)
-        at = np.int64(z & np.uint64(last))
+        # Whole numbers have few bits, all of them high: without this, those of the last column would not count.
+        z = (z ^ (z >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+        z ^= z >> np.uint64(32)
+        at, mark = np.int64(z & np.uint64(last)), np.int64(z)
         while slots[at] >= 0:
-            same, n = True, slots[at]
+            n = slots[at]
+            same = held[n, 0] == mark
             for j in range(rows.shape[1]):
-                if held[n, j] != rows[i, j]:
-                    same = False
+                if not same:
                     break
+                same = held[n, j + 1] == rows[i, j]
             if same:
                 break
             at = (at + 1) & last
         if slots[at] < 0:
             slots[at] = free
-            held[free] = rows[i]
+            held[free, 0] = mark
+            for j in range(rows.shape[1]):
+                held[free, j + 1] = rows[i, j]
             free += 1
         out[i] = slots[at]
     return out

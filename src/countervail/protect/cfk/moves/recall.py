@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +18,7 @@ class KnownPoints:
 
     def __init__(self, columns: int) -> None:
         self._count = 0
-        self._held = np.empty((_FIRST, columns), dtype=np.int64)
+        self._held = np.empty((_FIRST, columns + 1), dtype=np.int64)  # behind a hash each
         self._slots = np.full(4 * _FIRST, -1, dtype=np.int64)
         self._said = np.full(_FIRST, np.nan)
 
@@ -29,12 +30,15 @@ class KnownPoints:
         numbers = self._numbers(rows)
         self._said[numbers] = answers
 
-    def recall(self, rows: Matrix) -> tuple[Floats, Ints]:
-        """What was said about each row (NaN: nothing yet), and one row for each point of which nothing is known."""
+    def recall(self, rows: Matrix, ask: Callable[[Matrix], Any]) -> Floats:
+        """What was said about each row; `ask` is called with one row for each point of which nothing is known."""
         numbers = self._numbers(rows)
+        unknown = np.flatnonzero(np.isnan(self._said[numbers]))
+        fresh = unknown[np.unique(numbers[unknown], return_index=True)[1]]
+        if len(fresh):
+            self._said[numbers[fresh]] = ask(rows[fresh])
         said: Floats = self._said[numbers]
-        unknown = np.flatnonzero(np.isnan(said))
-        return said, unknown[np.unique(numbers[unknown], return_index=True)[1]]
+        return said
 
     def _numbers(self, rows: Matrix) -> Ints:
         bits = np.ascontiguousarray(rows, dtype=float).view(np.int64)
@@ -49,5 +53,6 @@ class KnownPoints:
         self._held = np.empty((room, held.shape[1]), dtype=np.int64)
         self._slots = np.full(1 << (2 * room).bit_length(), -1, dtype=np.int64)
         self._said = np.full(room, np.nan)
-        number_rows(self._slots, self._held, np.int64(0), held)  # all differ, so each keeps its number
+        # All differ, so each keeps its number.
+        number_rows(self._slots, self._held, np.int64(0), np.ascontiguousarray(held[:, 1:]))
         self._said[: self._count] = said

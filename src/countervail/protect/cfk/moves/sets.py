@@ -101,12 +101,7 @@ class AskedModel:
         for asked, old, answers in self._said:
             self._points(asked, old).tell(old, answers)
         self._said.clear()
-        points = self._points(ask, rows)
-        known, fresh = points.recall(rows)
-        if len(fresh):
-            points.tell(rows[fresh], np.asarray(ask(rows[fresh]), dtype=float))
-            known = points.recall(rows)[0]
-        return known
+        return self._points(ask, rows).recall(rows, ask)
 
     def _points(self, ask: Ask, rows: Matrix) -> KnownPoints:
         return self._known.setdefault(ask, KnownPoints(rows.shape[1]))
