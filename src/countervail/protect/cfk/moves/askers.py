@@ -115,7 +115,9 @@ class Reachable:
         ]
         self.columns = np.flatnonzero(~offers.quasi & ~allowed.fixed)
         # What stays as it is, tells nobody apart: of candidates that offer the same, the first one.
-        self.kept = np.sort(np.unique(offers.names[:, ~allowed.fixed].sum(axis=1), return_index=True)[1])
+        self.kept = np.arange(len(offers.group))
+        if len(offers.names) and allowed.fixed.any():
+            self.kept = np.sort(np.unique(offers.names[:, ~allowed.fixed].sum(axis=1), return_index=True)[1])
         self.group = offers.group[self.kept]
         self.private = offers.plain(offers.private[self.kept], self.columns)
         self.scale = offers.steps[self.columns]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from countervail.protect.cfk.groups.candidates import Candidates, shapes
 from countervail.protect.cfk.groups.group_table import GroupTable
 from countervail.protect.cfk.moves.cell_kernels import to_moves, to_steps
 from countervail.protect.cfk.moves.cells import CellColumn, PackedCells, scales_of
+
+_FEW: Final = 64  # so few candidates are not worth to be looked through for equal ones
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -45,7 +47,7 @@ class Offers:
     holes: frozenset[int] = field(init=False)  # measured columns with a missing level
     packed: PackedCells = field(init=False)  # the cells, for kernels
     steps: Floats = field(init=False)  # the scale as kernels have it: 0 in columns of labels
-    names: Ints = field(init=False)  # candidate x feature: of the private value or the cell
+    names: Ints = field(init=False)  # candidate x feature: of the private value or the cell; of few candidates none
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "packed", PackedCells.of(self.cells))
@@ -54,8 +56,8 @@ class Offers:
         quasi[[c.column for c in self.cells]] = True
         quasi.setflags(write=False)
         object.__setattr__(self, "quasi", quasi)
-        content = self.private.copy()
-        for c in self.cells:
+        content = self.private.copy() if len(self.group) > _FEW else self.private[:0]
+        for c in self.cells if len(content) else ():
             content[:, c.column] = c.name[self.group]
         object.__setattr__(self, "names", named(content))
         holes = np.flatnonzero(self.measured & (self.missing >= 0))
