@@ -19,7 +19,7 @@ DECLARED = {p.stem: p for p in [BUNDLED / "german_credit.toml", *sorted((BUNDLED
 FIXED = {
     "german_credit": {"age", "personal_status", "foreign_worker", "num_dependents", "credit_history"},
     "acs_income_ca_2018": {"AGEP", "SEX", "RAC1P", "MAR", "POBP", "RELP"},
-    "adult": {"age", "race", "sex", "native-country", "marital-status", "relationship", "fnlwgt"},
+    "adult": {"age", "race", "sex", "native-country", "marital-status", "relationship", "fnlwgt", "capital-gain"},
     "cmc": {"WifeAge", "ChildrenBorn", "WifeReligion", "HusbandEducation", "HusbandOccupation"},
     "default_credit": {"SEX", "AGE", "MARRIAGE"},
     "give_me_some_credit": {"age", "NumberOfTimes90DaysLate", "NumberOfDependents"},
