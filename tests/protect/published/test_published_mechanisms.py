@@ -374,6 +374,16 @@ def test_the_gan_learns_something_of_the_table():
 
 
 @needs_gan
+def test_a_small_budget_is_reached_by_higher_orders_of_the_accountant():
+    """With the accountant's own orders nothing below ln(1 / delta) / 62 can be told, whatever the noise."""
+    from countervail.protect.published.gan_training import Settings, _accounted
+
+    noise, stated = _accounted(Settings(0.01, 1e-5, 500, 64), 0.01)
+    assert 0.009 < stated <= 0.01
+    assert noise > _accounted(Settings(0.1, 1e-5, 500, 64), 0.01)[0]
+
+
+@needs_gan
 def test_a_budget_out_of_reach_is_said_so():
     with pytest.raises(ParameterError, match="must be reachable"):
         fitted(P.DPGAN(1e-4, delta=1e-12, steps=10**6, batch=100), small_table())

@@ -14,6 +14,7 @@ from countervail.core.arrays import Ints
 from countervail.core.errors import ParameterError
 
 _HIDDEN, _NOISE, _CLIP = 64, 16, 1.0
+_ORDERS = tuple(2**i for i in range(7, 15))  # of Renyi divergences, for small epsilons
 _RATES, _BETAS = (2e-3, 5e-4), (0.5, 0.9)  # a generator that moves more slowly than its critic does not collapse
 
 
@@ -156,15 +157,22 @@ def _accounted(settings: Settings, rate: float) -> tuple[float, float]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the accountant warns when its best order is at the end of its list
-        try:
-            noise = get_noise_multiplier(
-                target_epsilon=settings.epsilon,
-                target_delta=settings.delta,
-                sample_rate=rate,
-                steps=settings.steps,
-                accountant="rdp",
-            )
-        except ValueError:
+        # The accountant's own orders cannot tell an epsilon below ln(1 / delta) / 62, whatever the noise.
+        for orders in (RDPAccountant.DEFAULT_ALPHAS, [*RDPAccountant.DEFAULT_ALPHAS, *_ORDERS]):
+            try:
+                noise = get_noise_multiplier(
+                    target_epsilon=settings.epsilon,
+                    target_delta=settings.delta,
+                    sample_rate=rate,
+                    steps=settings.steps,
+                    accountant="rdp",
+                    epsilon_tolerance=min(0.01, settings.epsilon / 20),
+                    alphas=orders,
+                )
+                break
+            except ValueError:
+                continue
+        else:
             raise ParameterError(
                 f"The 'epsilon' parameter of DPGAN must be reachable: no noise brings {settings.steps} steps down to "
                 f"{settings.epsilon:g} at delta={settings.delta:g}. Use fewer steps, a smaller batch, or a larger "
@@ -172,4 +180,4 @@ def _accounted(settings: Settings, rate: float) -> tuple[float, float]:
             ) from None
         accountant = RDPAccountant()
         accountant.history = [(noise, rate, settings.steps)]
-        return float(noise), float(accountant.get_epsilon(settings.delta))
+        return float(noise), float(accountant.get_epsilon(settings.delta, alphas=orders))
