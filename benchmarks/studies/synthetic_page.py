@@ -106,6 +106,10 @@ def peer_table(found: dict[str, Any]) -> str:
         f"|---|{'---|' * len(sets)}",
     ]
     lines += [_line(m, [_cell(s["found"][m]) if m in s["found"] else "" for s in sets.values()]) for m in labels]
+    for m in [m for m in labels if m.endswith("typical")]:
+        less = [s["plausibility_less_that_of_ours"].get(m) for s in sets.values()]
+        if any(less):
+            lines.append(_line(f"*Plaus_prox, {m} less ours (95%)*", [_interval(e) if e else "" for e in less]))
     made = dict.fromkeys(m for s in sets.values() for m in s["synthetic_table"])
     for m in made:
         apart = [s["synthetic_table"].get(m) for s in sets.values()]
