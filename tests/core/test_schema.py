@@ -45,6 +45,7 @@ def columns(draw, name):
         range_ = draw(st.none() | st.lists(st.sampled_from(known), min_size=1, unique=True).map(tuple))
     ends = st.integers(-(10**9), 10**9) if kind == "numeric" else st.sampled_from(known or (None,))
     steps = st.lists(st.tuples(ends | st.just("*"), ends), max_size=2) if kind == "numeric" or known else st.just([])
+    way, amounts = draw(st.sampled_from(ways)), st.none() | st.integers(1, 10**9) | st.floats(0.001, 1e6)
     return Column(
         name,
         kind,
@@ -53,7 +54,9 @@ def columns(draw, name):
         levels,
         draw(text),
         Phrases(draw(text), draw(text), draw(text)),
-        actionable=draw(st.sampled_from(ways)),
+        actionable=way,
+        step=draw(amounts) if kind == "numeric" else None,
+        until=draw(amounts) if kind == "numeric" and way in ("up", "down") else None,
         range=range_,
         forbidden=tuple((a, b) for a, b in draw(steps) if a != b),
     )
