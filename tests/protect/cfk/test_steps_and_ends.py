@@ -128,3 +128,10 @@ def test_who_meets_the_end_of_a_way_is_told_so():
     assert "It rests on your hours (30), within its limits" in text
     further = made.explain(frame[["hours", "age"]].head(1), constraints={"monotone": {"hours": "any"}})
     assert further.found.all()  # whoever lifts the way lifts its end
+
+
+def test_a_saved_protector_keeps_steps_and_ends(tmp_path):
+    _, queries, model, made = small_fit(2)
+    made.save(tmp_path / "made.json")
+    again = cv.load_protector(tmp_path / "made.json", model)
+    assert again.explain(queries).to_json() == made.explain(queries).to_json()
