@@ -124,9 +124,10 @@ def utility() -> str:
     """What readers still get from tables of several protections, anonypy's among them."""
     found = read("utility_peers.json")["sets"]
     lines = [
-        "What readers still get (`benchmarks/studies/utility_peers.py`): NCP, the median error of counts over two columns,",
-        "and the accuracy, on other people, of a boosted model that learnt from the released cells (with half the width of",
-        "its 95% interval); all in percent. `local` is told by names of groups where there are hierarchies (Adult).",
+        "What readers still get (`benchmarks/studies/utility_peers.py`): NCP, the median error of counts over two",
+        "columns, and the accuracy, on other people, of a boosted model that learnt from the released cells (with half",
+        "the width of its 95% interval); all in percent. `local` is told by names of groups on Adult, which has",
+        "hierarchies.",
         "",
         "| set | k | | NCP | counts | accuracy | CPU s |",
         "|---|---|---|---|---|---|---|",
