@@ -218,3 +218,18 @@ def test_what_cannot_be_kept_is_refused_and_nothing_is_written(run, folder, monk
     code, _, err = run("explain", "people.csv", "-s", "people.toml", "-o", "e.json", *words)
     assert code == 2 and says in err
     assert not (folder / "e.json").exists() and not (folder / "x.json").exists()
+
+
+@pytest.mark.parametrize("method", ["cfk", "nice"])
+def test_answers_about_dates_are_a_table_of_ranges_of_dates(run, tmp_path, method):
+    days = pd.date_range("1960-01-01", periods=400, freq="31D")
+    frame = pd.DataFrame({"born": days.strftime("%Y-%m-%d"), "town": ["Athens", "Sparta"] * 200})
+    frame["ok"] = ["yes" if d.year < 1980 else "no" for d in days]
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    columns = (cv.Column("born", "date", "quasi"), cv.Column("town", role="quasi"), cv.Column("ok", role="target"))
+    write_schema(cv.Schema(columns, ("yes",)), tmp_path / "people.toml")
+    given = (tmp_path / "people.csv", "-s", tmp_path / "people.toml")
+    code, _, err = run("explain", *given, "--method", method, "-o", tmp_path / "answers.csv")
+    assert code == 0, err
+    told = pd.read_csv(tmp_path / "answers.csv")["born"].dropna()
+    assert len(told) and told.str.fullmatch(r"\d{4}-\d{2}-\d{2}( to \d{4}-\d{2}-\d{2})?").all(), told.tolist()

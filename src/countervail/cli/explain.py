@@ -483,6 +483,7 @@ def _table(answers: Explanations) -> pd.DataFrame:
     """The answers as a table of plain cells and texts."""
     frame = answers.to_frame()
     days = answers.schema.dates(answers.counterfactuals.columns)
-    wide = [n for n in frame.columns if frame[n].dtype == object or isinstance(frame[n].dtype, pd.IntervalDtype)]
-    texts = {n: frame[n].map(cell_text) for n in wide} | {n: answers.counterfactuals[n].map(day_cell) for n in days}
+    kept = frame.drop(columns=list(days))
+    wide = [n for n in kept if kept[n].dtype == object or isinstance(kept[n].dtype, pd.IntervalDtype)]
+    texts = {n: kept[n].map(cell_text) for n in wide} | {n: answers.counterfactuals[n].map(day_cell) for n in days}
     return frame.assign(**{n: cells.where(answers.found | frame[n].notna()) for n, cells in texts.items()})
