@@ -81,6 +81,9 @@ def use(protector, model, path):
     str(protector.guarantee()), repr(protector)
     if protector.keeps_draw and protector.ledger is None:  # a ledger in memory has no copy
         pickle.loads(pickle.dumps(protector)).explain(ASKED)
+    if isinstance(protector, cv.DPTableExplainer):
+        table = pickle.loads(pickle.dumps(protector.noisy_)) if protector.ledger is None else protector.noisy_
+        table.protect().to_json(), protector.noisy_.protect().to_frame().to_csv(), protector.noisy_.labelled(model)
     if isinstance(protector, cv.PrivateSynthetic):
         protector.protect().to_frame(), protector.labelled()
         protector.save(path)
