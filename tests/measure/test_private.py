@@ -121,3 +121,11 @@ def test_missing_numbers_are_matched_like_any_other():
 
     answers = cv.NICE("none", target="favourable", justified=False).fit(table, says).explain(table.features)
     assert cv.measure.answer_figures(answers, says, neighbours=1).matches.tolist() == [2.0] * int(answers.found.sum())
+
+
+def test_where_nobody_is_answered_there_are_no_figures(plain):
+    nobody = replace(plain, status=plain.status.where(plain.status == "already_favourable", "no_counterfactual"))
+    nobody = replace(nobody, after=nobody.after.where(plain.status == "already_favourable", None))
+    assert not len(cv.measure.answer_figures(nobody, small_model).row)
+    found = cv.measure.private_quality(nobody, small_model)
+    assert found.correctness.n == 0 and np.isnan(found.dist_rec.mean.value)

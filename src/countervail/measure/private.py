@@ -72,6 +72,8 @@ def answer_figures(e: Explanations, model: Any, *, neighbours: int = 5, table: T
     if not 1 <= neighbours <= len(original):
         raise bad_parameter("answer_figures", "neighbours", f"between 1 and the {len(original)} rows", neighbours)
     training, at = _floats(original), _given(e)
+    if not len(at):  # nobody was answered
+        return AnswerFigures(at, *(np.zeros(0) for _ in range(5)))
     names = training.schema.features
     factuals, answers = (
         conform_rows(f[names].iloc[at], training, "answer_figures") for f in (e.factuals, e.counterfactuals)
