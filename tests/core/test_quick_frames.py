@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from countervail.core import frames
-from countervail.core.frames import FramePattern, category_labels
+from countervail.core.arrays import FramePattern, category_labels
 
 
 @pytest.mark.parametrize("quick", [True, False])

@@ -484,6 +484,6 @@ def _table(answers: Explanations) -> pd.DataFrame:
     frame = answers.to_frame()
     days = answers.schema.dates(answers.counterfactuals.columns)
     kept = frame.drop(columns=list(days))
-    wide = [n for n in kept if kept[n].dtype == object or isinstance(kept[n].dtype, pd.IntervalDtype)]
+    wide = [n for n in kept.columns if kept[n].dtype == object or isinstance(kept[n].dtype, pd.IntervalDtype)]
     texts = {n: kept[n].map(cell_text) for n in wide} | {n: answers.counterfactuals[n].map(day_cell) for n in days}
     return frame.assign(**{n: cells.where(answers.found | frame[n].notna()) for n, cells in texts.items()})

@@ -11,17 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countervail.core.arrays import Ints, Matrix
-from countervail.core.conform import conform_column
-from countervail.core.errors import SchemaError, bad_parameter
-from countervail.core.frames import (
+from countervail.core.arrays import (
     FramePattern,
+    Ints,
+    Matrix,
     category_labels,
     column_arrays,
     frame_of,
     frame_of_blocks,
     plain_array,
 )
+from countervail.core.conform import conform_column
+from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.schema import Column, Schema
 from countervail.core.table import Table, to_pandas
 

@@ -14,13 +14,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Ints, number_rows
+from countervail.core.arrays import Ints, frame_of, number_rows, plain_array
 from countervail.core.canonical import canonical_series
 from countervail.core.cells import cell_column, cell_from_json, cell_text, cell_to_json, frame_from_json, frame_to_json
 from countervail.core.errors import SchemaError
 from countervail.core.files.frames import write_frame
 from countervail.core.files.json_data import is_count, json_object, need, places, texts, whole_json
-from countervail.core.frames import frame_of, plain_array
 from countervail.core.guarantee import Guarantee, guarantee_from_dict
 from countervail.core.region import Axis, Range, Regions, distinct_cells
 from countervail.core.schema import Column, Schema

@@ -12,7 +12,7 @@ from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.core.encode import Encoder
 from countervail.protect.cfk.groups.candidates import combine
 from countervail.protect.cfk.moves.allowed import Allowed
-from countervail.protect.cfk.moves.kernels import add_up, nearest_offers, put_moves
+from countervail.protect.cfk.moves.kernels import add_up, nearest_offers
 from countervail.protect.cfk.moves.offers import Offers, named
 
 CANDIDATES: Final = 64  # looked at together
@@ -54,8 +54,7 @@ class Moves:
 
     def points(self, query: Ints, place: Ints, moved: Bools) -> Matrix:
         """Sets of moves with the nearest value of every moved cell."""
-        made: Matrix = put_moves(query, place, np.ascontiguousarray(moved), self.goal, self.x)
-        return made
+        return np.where(moved, self.goal[query, place], self.x[query])
 
     def add_up(self, query: Ints, place: Ints, moved: Bools) -> tuple[Floats, Ints]:
         """What sets of moves cost, and one name for each of them."""

@@ -48,24 +48,6 @@ def to_cells(heads: Floats, cells: Floats, tables: Floats, which: Ints, values: 
 
 
 @kernel
-def to_regions(
-    rows: Ints, away: Floats, outside: Bools, width: Floats, counts: Bools, opens: Bools
-) -> tuple[Floats, Bools]:
-    """Query x region, for the queries `rows`: the distance and the reach, over the columns that count; and if a cell
-    that is open to her (`opens`, all queries x column) lies elsewhere."""
-    gap, apart = np.zeros((len(rows), away.shape[2])), np.zeros((len(rows), away.shape[2]), np.bool_)
-    for r in range(len(rows)):
-        i = rows[r]
-        for c in range(away.shape[1]):
-            for g in range(away.shape[2]):
-                if counts[c]:
-                    gap[r, g] += away[i, c, g] + width[c, g]
-                if opens[i, c] and outside[i, c, g]:
-                    apart[r, g] = True
-    return gap, apart
-
-
-@kernel
 def to_moves(
     heads: Floats,
     cells: Floats,

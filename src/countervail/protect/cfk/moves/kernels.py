@@ -91,16 +91,6 @@ def add_up(query: Ints, place: Ints, moved: Bools, step: Floats, name: Ints) -> 
 
 
 @kernel
-def put_moves(query: Ints, place: Ints, moved: Bools, goal: Floats, x: Floats) -> Floats:
-    """The askers' rows with sets of moves made; `goal` is asker x candidate x feature."""
-    out = np.empty(moved.shape)
-    for t in range(len(query)):
-        for j in range(moved.shape[1]):
-            out[t, j] = goal[query[t], place[t], j] if moved[t, j] else x[query[t], j]
-    return out
-
-
-@kernel
 def pool_distances(
     starts: Ints,
     x: Floats,
