@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from countervail import CFK, NICE, Column, Schema, SchemaError, Table
-from countervail.core import frames
+from countervail.core import arrays
 from countervail.core.encode import Encoder, conform_rows, encode_one, require_numbers
 from countervail.core.errors import ParameterError
 from countervail.testing import small_model, small_table
@@ -302,5 +302,5 @@ def test_frames_are_the_same_without_the_short_way(kind, monkeypatch):
     monkeypatch.setattr(encoder.pattern, "_held", ())
     pd.testing.assert_frame_equal(encoder.decode(encoder.encode(frame)), quick)
     for short in ("_OF_BLOCKS", "_OF_ARRAYS"):
-        monkeypatch.setattr(frames, short, None)
+        monkeypatch.setattr(arrays, short, None)
         pd.testing.assert_frame_equal(encoder.decode(encoder.encode(frame)), quick)

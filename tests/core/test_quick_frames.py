@@ -7,21 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from countervail.core import frames
+from countervail.core import arrays
 from countervail.core.arrays import FramePattern, category_labels
 
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_a_frame_of_blocks_is_the_frame_of_its_columns(quick, monkeypatch):
     if not quick:
-        monkeypatch.setattr(frames, "_OF_BLOCKS", None)
+        monkeypatch.setattr(arrays, "_OF_BLOCKS", None)
     expected = pd.DataFrame({"a": [1, 2], "b": pd.Categorical(["x", "y"]), "c": [3, 4], "d": [0.5, np.nan]})
     blocks = [
         (np.array([[1, 2], [3, 4]]), np.array([0, 2])),
         (np.array([[0.5, np.nan]]), np.array([3])),
         (expected["b"].array, np.array([1])),
     ]
-    made = frames.frame_of_blocks(blocks, expected.columns, 2)
+    made = arrays.frame_of_blocks(blocks, expected.columns, 2)
     pd.testing.assert_frame_equal(made, expected)
     made.loc[0, "a"] = 7
     assert made["a"].tolist() == [7, 2]
@@ -30,10 +30,10 @@ def test_a_frame_of_blocks_is_the_frame_of_its_columns(quick, monkeypatch):
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_arrays_of_columns_stand_in_their_order(quick, monkeypatch):
     if not quick:
-        monkeypatch.setattr(frames, "_ARRAYS", None)
+        monkeypatch.setattr(arrays, "_ARRAYS", None)
     frame = pd.DataFrame({"b": pd.Categorical(["x"]), "a": [1], "c": [0.5]})
-    assert [values[0] for values in frames.column_arrays(frame)] == ["x", 1, 0.5]
-    assert [values.dtype for values in frames.column_arrays(frame)] == frame.dtypes.tolist()
+    assert [values[0] for values in arrays.column_arrays(frame)] == ["x", 1, 0.5]
+    assert [values.dtype for values in arrays.column_arrays(frame)] == frame.dtypes.tolist()
 
 
 def drawn(rows, seed):
@@ -51,12 +51,12 @@ def drawn(rows, seed):
 @pytest.mark.parametrize("known", [True, False])
 def test_frames_of_one_pattern_are_those_made_one_by_one(known, monkeypatch):
     if not known:  # a pandas that has other insides
-        monkeypatch.setattr(frames, "_like", lambda *_: None.insides)
+        monkeypatch.setattr(arrays, "_like", lambda *_: None.insides)
     pattern, names = FramePattern(), pd.Index(list("abcdef"))
     for seed, rows in enumerate((3, 1, 40, 0)):
         made = pattern.frame(drawn(rows, seed), names, rows)
         if known:
-            pd.testing.assert_frame_equal(made, frames.frame_of_blocks(drawn(rows, seed), names, rows))
+            pd.testing.assert_frame_equal(made, arrays.frame_of_blocks(drawn(rows, seed), names, rows))
         assert made.shape == (rows, 6) and made["b"].dtype == "category"
         made["a"] = 7
         assert made["a"].tolist() == [7] * rows
@@ -70,10 +70,10 @@ def test_a_pattern_is_not_kept_with_what_uses_it():
 
 
 def test_labels_of_categories_are_forgotten_with_their_dtype():
-    before = len(frames._CATEGORIES)
+    before = len(arrays._CATEGORIES)
     kind = pd.CategoricalDtype(["low", "high"])
     assert category_labels(kind) == ["low", "high"] and category_labels(kind) is category_labels(kind)
     assert category_labels(pd.CategoricalDtype([3, 1])) == [3, 1]
     del kind
     gc.collect()
-    assert len(frames._CATEGORIES) == before
+    assert len(arrays._CATEGORIES) == before
