@@ -22,13 +22,9 @@ PAGES = (
 )  # they write pages from records, and no record
 # Taken from trees with uncommitted changes before such runs were refused. The list only shrinks.
 TO_BE_RECORDED_ANEW = {
-    "budgets.json",
     "cfk.json",
     "dp_utility.json",
-    "ledger_crash.json",
     "mondrian.json",
-    "mondrian_check.json",
-    "mondrian_explanations.json",
     "nice.json",
     "rules_study.json",
     "utility.json",
