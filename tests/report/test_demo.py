@@ -75,6 +75,7 @@ def test_the_dossier_of_the_demo_shows_no_value_of_few_people(demo):
     for name in ("dossier.html", "dossier.json"):
         text = html.unescape((folder / name).read_text(encoding="utf-8"))
         text = re.sub(r"[0-9a-f]{8,}|\d{4}-\d\d-\d\d\S*|\d*\.\d+", "", text) if name.endswith("json") else text
+        text = re.sub(r'"(hits|n)(_control)?": \d+', "", text)  # how often an attack succeeds is nobody's amount
         plain = re.sub(r"(?<=\d),(?=\d)", "", re.sub(r'="[^"]*"', "", text))
         assert not few & set(re.findall(r"\b\d{4,}\b", plain)), name
 

@@ -174,9 +174,11 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: 
 
 
 def _labels(release: Release, name: str, hide_below: int) -> tuple[tuple[str, int], ...]:
-    """What the release says of a column in most rows; what it says in few is left out."""
+    """What the release says of a column in most rows; what it says in few is left out, and sets: they list values, each
+    of which few may hold."""
     rows = release.to_text_frame()[name].value_counts()
-    texts = sorted(((str(text), int(n)) for text, n in rows.items() if n >= hide_below), key=lambda one: (-one[1], one))
+    told = ((str(text), int(n)) for text, n in rows.items() if n >= hide_below and not str(text).startswith("{"))
+    texts = sorted(told, key=lambda one: (-one[1], one))
     return tuple((text if len(text) <= _LONG else f"{text[:_LONG]}...", n) for text, n in texts[:_SHOWN])
 
 
