@@ -45,6 +45,11 @@ def cases() -> dict[str, Callable[[], Job]]:
         fitted = made.fit(train, model)  # type: ignore[attr-defined]
         return lambda: fitted.explain(asked)
 
+    def noisy(kind: Callable[[int], object], draws: int = 8) -> Job:
+        """Of several draws: how many steps an answer takes depends on the noise."""
+        jobs = [answers(kind(seed)) for seed in range(draws)]
+        return lambda: [job() for job in jobs]
+
     def fits(made: object, data: str) -> Job:
         train, _ = cv.load(data).split(test_size=0.4, random_state=0)
         model = train_forest(train)
@@ -80,8 +85,8 @@ def cases() -> dict[str, Callable[[], Job]]:
         "cfk, adult, answers": lambda: answers(cv.CFK(k=10), "adult", 200),
         "cfk exact, answers": lambda: answers(cv.CFK(k=10, search="exact")),
         "private-synthetic, fit": lambda: fits(cv.PrivateSynthetic(1.0), "german_credit"),
-        "private-synthetic, answers": lambda: answers(cv.PrivateSynthetic(1.0)),
-        "private-histograms, answers": lambda: answers(cv.PrivateHistograms(1.0)),
+        "private-synthetic, answers": lambda: noisy(lambda seed: cv.PrivateSynthetic(1.0, random_state=seed)),
+        "private-histograms, answers": lambda: noisy(lambda seed: cv.PrivateHistograms(1.0, random_state=seed)),
         "mondrian, adult": lambda: tables(cv.Mondrian(k=10)),
         "mondrian l, adult": lambda: tables(cv.Mondrian(k=10, l=2, sensitive="occupation")),
         "mondrian relaxed, adult": lambda: tables(cv.Mondrian(k=10, mode="relaxed")),
