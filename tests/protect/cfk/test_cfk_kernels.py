@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from countervail.protect.cfk.bounds import localise
 from countervail.protect.cfk.branch_and_bound import smallest_region, smallest_regions
 from countervail.protect.cfk.grasp import grasp_construct
 from countervail.protect.cfk.regions import count_inside, region_cost
@@ -475,56 +474,3 @@ def test_grasp_measures_the_gap_to_the_nearer_end_in_ranges():
     assert (low[0], high[0], np.flatnonzero(member[1]).tolist()) == (0, 1, [0])
     low, high, member = grasp(replace(p, k=3), p.counts, 1, [0.0])
     assert (low[0], high[0], np.flatnonzero(member[1]).tolist()) == (0, 2, [0])
-
-
-# ---------------------------------------------------------------- what the search can reach, renumbered
-
-
-def renumbered_plainly(p, reach):
-    """The codes, tuples and forbidden cells within reach, in numpy: the twin of `localise`."""
-    q, values = p.positions.shape
-    every, near = np.arange(q), p.tuples[reach]
-    present = np.zeros((q, values), bool)
-    present[every, p.centre] = True
-    present.reshape(-1)[near + every * values] = True
-    least, most = present.argmax(axis=1), values - 1 - present[:, ::-1].argmax(axis=1)
-    within = np.where(p.interval, (least <= p.forbidden) & (p.forbidden <= most), present[every, p.forbidden])
-    cells = p.forbidden[within.all(axis=1)]
-    present.reshape(-1)[cells + every * values] = True
-    rank = present.cumsum(axis=1) - 1
-    sizes, own = rank[:, -1] + 1, rank[every, p.centre]
-    choices = np.where(p.interval, np.log2((own + 1.0) * (sizes - own)), sizes - 1.0)
-    order = np.argsort(choices, kind="stable")
-    codes = np.stack([rank[j, near[:, j]] for j in order])
-    known = [np.flatnonzero(present[j]) for j in order]
-    costs = [
-        p.unit[j] * abs(p.positions[j, k] - p.positions[j, p.centre[j]])
-        if p.interval[j]
-        else 2.0 * p.unit[j] * (k != p.centre[j])
-        for j, k in zip(order, known)
-    ]
-    rest = np.zeros((q + 1, len(reach)))
-    for i in range(q - 1, -1, -1):
-        rest[i] = rest[i + 1] + costs[i][codes[i]]
-    local = rank[every, cells][:, order]
-    differs = local != own[order]
-    settled = [max(np.flatnonzero(d), default=-1) for d in differs]
-    return order, known, np.stack([p.interval, sizes, own])[:, order], codes, rest, local, settled
-
-
-def test_what_is_within_reach_is_renumbered_as_in_numpy():
-    rng = np.random.default_rng(31)
-    for _ in range(300):
-        p = random_problem(rng)
-        reach = np.flatnonzero(rng.random(len(p.tuples)) < 0.6)
-        made = localise(p.tuples, p.counts, reach, p.interval, p.positions, p.unit, p.centre, p.forbidden)
-        order, known, facts, codes, rest, local, settled = renumbered_plainly(p, reach)
-        for ours, plain in zip(
-            (made.order, made.facts, made.codes, made.rest, made.forbidden, made.settled),
-            (order, facts, codes, rest, local, settled),
-        ):
-            np.testing.assert_array_equal(ours, plain)
-        for i, codes_there in enumerate(known):
-            assert made.names[i, : len(codes_there)].tolist() == codes_there.tolist()
-            assert made.positions[i, : len(codes_there)].tolist() == p.positions[order[i], codes_there].tolist()
-        np.testing.assert_array_equal(made.counts, p.counts[reach])

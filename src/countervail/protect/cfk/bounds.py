@@ -239,87 +239,10 @@ class Local(NamedTuple):
 INTERVAL, SIZE, CENTRE = 0, 1, 2
 
 
-@inner
-def _search_order(interval: Bools, sizes: Ints, centre: Ints) -> Ints:
-    """Attributes by number of choices, fewest first, equals as they stand: the last level is solved in closed form."""
-    q = len(sizes)
-    order, choices = np.empty(q, np.int64), np.empty(q)
-    for j in range(q):
-        choices[j] = np.log2((centre[j] + 1.0) * (sizes[j] - centre[j])) if interval[j] else sizes[j] - 1.0
-        place = j
-        while place > 0 and choices[order[place - 1]] > choices[j]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = j
-    return order
-
-
-@inner
-def _mark_present(tuples: Codes, reach: Ints, interval: Bools, centre: Ints, forbidden: Ints, present: Bools) -> Ints:
-    """Mark the codes within reach, and then those of the forbidden cells that some region over these values contains:
-    the places of these cells."""
-    q, values = present.shape
-    for j in range(q):
-        present[j, centre[j]] = True
-        for x in range(len(reach)):
-            present[j, tuples[reach[x], j]] = True
-    least, most = np.empty(q, np.int64), np.empty(q, np.int64)
-    for j in range(q):
-        least[j], most[j] = 0, values - 1
-        while not present[j, least[j]]:
-            least[j] += 1
-        while not present[j, most[j]]:
-            most[j] -= 1
-    within, n = np.empty(len(forbidden), np.int64), 0
-    for f in range(len(forbidden)):
-        contained = True
-        for j in range(q):
-            v = forbidden[f, j]
-            contained = contained and (least[j] <= v <= most[j] if interval[j] else present[j, v])
-        within[n] = f
-        n += contained
-    for f in range(n):
-        for j in range(q):
-            present[j, forbidden[within[f], j]] = True
-    return within[:n].copy()
-
-
-@kernel
-def _renumbered(
-    tuples: Codes, reach: Ints, interval: Bools, positions: Floats, unit: Floats, centre: Ints, forbidden: Ints
-) -> tuple[Ints, Ints, Ints, Floats, Codes, Floats, Ints, Ints]:
-    """What `Local` holds: order, names, facts, positions, codes, rest, forbidden cells and when they are settled."""
-    q, values = positions.shape
-    present, rank = np.zeros((q, values), np.bool_), np.empty((q, values), np.int64)
-    within = _mark_present(tuples, reach, interval, centre, forbidden, present)
-    sizes, own = np.zeros(q, np.int64), np.empty(q, np.int64)
-    for j in range(q):
-        for v in range(values):
-            rank[j, v] = sizes[j]
-            sizes[j] += present[j, v]
-        own[j] = rank[j, centre[j]]
-    order = _search_order(interval, sizes, own)
-    names, places = np.zeros((q, sizes.max()), np.int64), np.zeros((q, sizes.max()))
-    facts, costs = np.empty((3, q), np.int64), np.empty(sizes.max())
-    codes, rest = np.empty((q, len(reach)), np.int32), np.zeros((q + 1, len(reach)))
-    local, settled = np.empty((len(within), q), np.int64), np.full(len(within), -1, np.int64)
-    for i in range(q - 1, -1, -1):
-        j = order[i]
-        facts[INTERVAL, i], facts[SIZE, i], facts[CENTRE, i] = interval[j], sizes[j], own[j]
-        for v in range(values):
-            if present[j, v]:
-                names[i, rank[j, v]], places[i, rank[j, v]] = v, positions[j, v]
-        for v in range(sizes[j]):
-            away = unit[j] * abs(places[i, v] - places[i, own[j]])
-            costs[v] = away if interval[j] else 2.0 * unit[j] * (v != own[j])
-        for x in range(len(reach)):
-            v = rank[j, tuples[reach[x], j]]
-            codes[i, x], rest[i, x] = v, rest[i + 1, x] + costs[v]
-        for f in range(len(within)):
-            local[f, i] = rank[j, forbidden[within[f], j]]
-            if settled[f] < 0 and local[f, i] != own[j]:
-                settled[f] = i
-    return order, names, facts, places, codes, rest, local, settled
+def search_order(interval: Bools, sizes: Ints, centre: Ints) -> Ints:
+    """Attributes by number of choices, fewest first: the last level is solved in closed form."""
+    choices = np.where(interval, np.log2((centre + 1.0) * (sizes - centre)), sizes - 1.0)
+    return np.argsort(choices, kind="stable")
 
 
 def localise(
@@ -327,50 +250,59 @@ def localise(
     counts: Ints,
     reach: Ints,
     interval: Bools,
+    sizes: Ints,
     positions: Floats,
     unit: Floats,
     centre: Ints,
     forbidden: Ints,
 ) -> Local:
     """The codes, tuples and forbidden cells within reach, renumbered."""
-    order, names, facts, places, codes, rest, local, settled = _renumbered(
-        tuples, reach, interval, positions, unit, centre, forbidden
-    )
+    q, values = positions.shape
+    every, near = np.arange(q), tuples[reach]
+    present = np.zeros((q, values), np.bool_)
+    present[every, centre] = True
+    present.reshape(-1)[near + every * values] = True
+    cells = forbidden
+    if len(cells):
+        # Those that some region over these values contains.
+        least, most = present.argmax(axis=1), values - 1 - present[:, ::-1].argmax(axis=1)
+        within = np.where(interval, (least <= cells) & (cells <= most), present[every, cells])
+        cells = cells[within.all(axis=1)]
+        present.reshape(-1)[cells + every * values] = True
+    rank = present.cumsum(axis=1) - 1
+    near_sizes, near_centre = rank[:, -1] + 1, rank[every, centre]
+    order = search_order(interval, near_sizes, near_centre)
+    rank, size = rank[order], int(near_sizes.max())
+    level, known = np.nonzero(present[order])
+    names, places = np.zeros((q, size), np.int64), np.zeros((q, size))
+    to = rank[level, known]
+    names[level, to] = known
+    places[level, to] = positions[order[level], known]
+    codes = np.ascontiguousarray(rank.reshape(-1)[near[:, order] + every * values].T.astype(np.int32))
+    facts = np.empty((3, q), np.int64)
+    facts[INTERVAL], facts[SIZE], facts[CENTRE] = interval[order], near_sizes[order], near_centre[order]
+    local = np.ascontiguousarray(rank[every, cells[:, order]])  # one signature, whatever is forbidden
+    settled = np.full(len(cells), -1, np.int64)
+    if len(cells):
+        differs = local != facts[CENTRE]
+        settled[:] = np.where(differs.any(axis=1), q - 1 - differs[:, ::-1].argmax(axis=1), -1)
+    costs = step_costs(interval[order], facts[SIZE], places, unit[order], facts[CENTRE])
+    rest = np.zeros((q + 1, len(reach)))
+    rest[:q] = costs[every[:, None], codes][::-1].cumsum(axis=0)[::-1]
     return Local(order, names, facts, places, unit[order], codes, counts[reach], rest, local, settled)
-
-
-@kernel
-def _tighten(
-    order: Ints,
-    names: Ints,
-    facts: Ints,
-    codes: Codes,
-    low: Ints,
-    high: Ints,
-    chosen: Bools,
-    tight_low: Ints,
-    tight_high: Ints,
-    member: Bools,
-) -> None:
-    """Widen the region of the centre alone to the tuples that a region in local codes holds."""
-    q, n = codes.shape
-    for x in range(n):
-        held = True
-        for i in range(q):
-            v = codes[i, x]
-            held = held and (low[i] <= v <= high[i] if facts[INTERVAL, i] else chosen[i, v])
-        if not held:
-            continue
-        for i in range(q):
-            j, v = order[i], names[i, codes[i, x]]
-            if facts[INTERVAL, i]:
-                tight_low[j], tight_high[j] = min(tight_low[j], v), max(tight_high[j], v)
-            else:
-                member[j, v] = True
 
 
 def delocalise(p: Local, low: Ints, high: Ints, chosen: Bools, centre: Ints, values: int) -> tuple[Ints, Ints, Bools]:
     """The region in the caller's codes, shrunk to the tuples inside it: free attributes may be wider than needed."""
     tight_low, tight_high, member = point_region(centre, values)
-    _tighten(p.order, p.names, p.facts, p.codes, low, high, chosen, tight_low, tight_high, member)
+    held = np.ones(len(p.counts), np.bool_)
+    for i, codes in enumerate(p.codes):
+        held &= (low[i] <= codes) & (codes <= high[i]) if p.facts[INTERVAL, i] else chosen[i, codes]
+    for i, j in enumerate(p.order.tolist()):
+        found = p.names[i, p.codes[i, held]]
+        if p.facts[INTERVAL, i]:
+            tight_low[j] = found.min(initial=centre[j])
+            tight_high[j] = found.max(initial=centre[j])
+        else:
+            member[j, found] = True
     return tight_low, tight_high, member

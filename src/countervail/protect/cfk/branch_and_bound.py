@@ -429,7 +429,7 @@ def smallest_region(
         near = reach_distance < limit - TOLERANCE
         open_bound = np.inf
         if reach_counts[near].sum() >= k:
-            p = localise(tuples, counts, reach[near], interval, positions, unit, centre, forbidden)
+            p = localise(tuples, counts, reach[near], interval, sizes, positions, unit, centre, forbidden)
             f = _first_frame(p)
             near_low, near_high, chosen = p.facts[CENTRE].copy(), p.facts[CENTRE].copy(), np.zeros_like(f.chosen)
             budget = node_budget - nodes if final else (node_budget - nodes) // 2
