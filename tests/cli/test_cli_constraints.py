@@ -7,6 +7,7 @@ import pytest
 
 from countervail.core.files.frames import write_frame
 from countervail.core.files.schema_file import write_schema
+from countervail.core.schema import Column
 from countervail.testing import small_table
 
 
@@ -101,3 +102,20 @@ def test_private_methods_take_the_same_flags(run, folder, tmp_path, method):
         len(b) and (a["city"] == b["city"]).all() and (b["age"] >= a["age"]).all() and b["income"].between(0, 90).all()
     )
     assert data["guarantee"]["epsilon"] == 5.0
+
+
+def test_a_range_of_dates_is_said_in_dates(run, tmp_path):
+    table, asked = small_table(120), small_table(25, seed=1)
+    for place, held in (("people.csv", table.frame), ("asked.csv", asked.features)):
+        days = pd.Timestamp("1990-01-01") + pd.to_timedelta(held["income"] * 30, unit="D")
+        write_frame(held.assign(born=days.dt.strftime("%Y-%m-%d")), tmp_path / place)
+    schema = table.schema
+    write_schema(type(schema)((*schema.columns, Column("born", "date")), schema.favourable), tmp_path / "people.toml")
+    flags = ("--reward", "none", "--range", "born=1993-06-01:", "-o", tmp_path / "out.json")
+    code, _, err = run(*words(tmp_path, *flags))
+    assert code == 0, err
+    _, a, b = answers(tmp_path / "out.json")
+    start = (pd.Timestamp("1993-06-01") - pd.Timestamp(0)).days
+    assert len(b) and (a["born"] < start).any() and (b["born"] >= start).all()
+    code, _, err = run(*words(tmp_path, "--range", "born=soon:"))
+    assert code == 2 and "--range" in err and "two dates" in err and "Traceback" not in err

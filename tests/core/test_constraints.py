@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import countervail as cv
-from countervail.core.constraints import Constraints, asked_for
+from countervail.core.constraints import ANY, Constraints, asked_for
 from countervail.core.encode import Encoder
 from countervail.core.schema import Column, Schema
 
@@ -204,6 +204,20 @@ def test_what_people_ask_for_besides_is_theirs_alone():
             asked_for(wrong, 2, fitted)
 
 
+def test_none_leaves_an_end_open_and_dates_may_be_said_as_dates():
+    assert Constraints.of(ENCODER, "Test", ranges={"age": (None, 30)}).allowed == {0: (-math.inf, 30.0)}
+    assert Constraints.of(ENCODER, "Test", ranges={"debt": (5, None)}).allowed == {1: (5.0, math.inf)}
+    born = Column("born", "date")
+    frame = pd.DataFrame({"born": ["1970-01-02", "1999-12-31"]})
+    encoder = Encoder.fit(cv.Table(frame, Schema((born,))))
+    for low in ("1970-01-03", pd.Timestamp("1970-01-03 10:00"), np.datetime64("1970-01-03"), 2, 2.0):
+        assert Constraints.of(encoder, "Test", ranges={"born": (low, None)}).allowed == {0: (2.0, math.inf)}
+    assert Constraints.of(encoder, "Test", forbidden={"born": [("*", "1970-01-02")]}).forbidden == {0: ((ANY, 1.0),)}
+    for wrong in ("soon", True, "1970-02-30"):
+        with pytest.raises(ValueError, match="two dates or None for an open end"):
+            Constraints.of(encoder, "Test", ranges={"born": (wrong, None)})
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -212,6 +226,10 @@ def test_what_people_ask_for_besides_is_theirs_alone():
         ({"ranges": {"age": (120, 200)}}, "'ranges' .* holds values of its declared domain"),
         ({"ranges": {"city": []}}, "'ranges' parameter of Test must be a list of values for 'city', at least one"),
         ({"ranges": {"age": (3, 2)}}, "'ranges' parameter of Test"),
+        ({"ranges": {"age": (3, "old")}}, "two numbers or None for an open end"),
+        ({"ranges": {"age": (None,)}}, "two numbers or None for an open end"),
+        ({"ranges": {"age": (math.nan, 3)}}, "two numbers or None for an open end"),
+        ({"forbidden": {"age": [(None, 30)]}}, "made of numbers for column 'age'"),
         ({"monotone": {"city": "up"}}, "categorical and has no order"),
         ({"forbidden": {"city": [("a", "a")]}}, "from one value to another"),
         ({"forbidden": {"city": [("*", "*")]}}, "from one value to another"),

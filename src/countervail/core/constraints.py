@@ -13,6 +13,7 @@ import pandas as pd
 from countervail.core.arrays import Bools, Floats, Ints, Matrix, unlike
 from countervail.core.encode import Coding, Encoder
 from countervail.core.errors import SchemaError, bad_parameter, check_count
+from countervail.core.words.dates import day_number
 
 CONSTRAINTS = ("immutable", "ranges", "monotone", "forbidden", "max_changes", "costs")  # as parameters are called
 ANY = "*"  # in a forbidden step: whatever other value, unless the column has a value of this name
@@ -277,7 +278,8 @@ class Constraints:
 
     def _range(self, j: int, values: Any) -> tuple[Any, ...]:
         coding = self.encoder.codings[j]
-        must = f"(low, high) with low <= high for numeric column '{coding.name}'"
+        kind = "two dates" if coding.column.type == "date" else "two numbers"
+        must = f"(low, high) with low <= high for column '{coding.name}', {kind} or None for an open end"
         must = must if coding.numeric else f"a list of values for '{coding.name}'"
         if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
             raise bad_parameter(self.owner, "ranges", must, values)
@@ -289,13 +291,16 @@ class Constraints:
             return tuple(
                 sorted(set(known), key=lambda v: (v is None, coding.values.index(v) if v in coding.values else 0))
             )
-        if len(bounds) != 2 or not all(map(_is_number, bounds)) or not bounds[0] <= bounds[1]:
+        if len(bounds) != 2:
+            raise bad_parameter(self.owner, "ranges", must, bounds)
+        low, high = (_number(coding, end, b) for end, b in zip((-math.inf, math.inf), bounds))
+        if low is None or high is None or not low <= high:
             raise bad_parameter(self.owner, "ranges", must, bounds)
         domain = coding.column.public
-        if domain is not None and (bounds[1] < domain[0] or bounds[0] > domain[1]):
+        if domain is not None and (high < domain[0] or low > domain[1]):
             must = f"a range for '{coding.name}' that holds values of its declared domain"
             raise bad_parameter(self.owner, "ranges", must, bounds)
-        return float(bounds[0]), float(bounds[1])
+        return low, high
 
     def _pairs(self, name: str, moves: Any) -> tuple[tuple[Any, Any], ...]:
         must = f"a list of (from, to) pairs for column '{name}'"
@@ -359,10 +364,11 @@ def asked_for(given: Any, rows: int, fitted: Constraints) -> tuple[list[Constrai
 def _known(owner: str, coding: Coding, given: Sequence[Any], parameter: str) -> tuple[Any, ...]:
     """Values that the column has, or that are declared for it; any number for a numeric one. None is missing."""
     if coding.numeric:
-        if wrong := [v for v in given if not _is_number(v)]:
-            must = f"made of numbers for numeric column '{coding.name}'"
+        numbers = [_number(coding, math.nan, v) for v in given]
+        if wrong := [v for v, number in zip(given, numbers) if number is None or math.isnan(number)]:
+            must = f"made of {'dates' if coding.column.type == 'date' else 'numbers'} for column '{coding.name}'"
             raise bad_parameter(owner, parameter, must, wrong)
-        return tuple(float(v) for v in given)
+        return tuple(numbers)
     held = coding.values
     values = [None if pd.api.types.is_scalar(v) and pd.isna(v) else v for v in given]
     if strange := [v for v in values if v is not None and v not in held]:
@@ -370,6 +376,15 @@ def _known(owner: str, coding: Coding, given: Sequence[Any], parameter: str) -> 
         way_out = "Correct them, or declare them in the column's domain."
         raise bad_parameter(owner, parameter, must, strange, way_out)
     return tuple(values)
+
+
+def _number(coding: Coding, open_end: float, value: Any) -> float | None:
+    """A given value as the column's numbers are: dates as days, and None for where no end is."""
+    if value is None:
+        return open_end
+    if coding.column.type == "date" and not isinstance(value, (float, np.floating)):
+        value = day_number(value)
+    return float(value) if _is_number(value) else None
 
 
 def _is_number(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -59,16 +58,15 @@ def _range(name: str, text: str, table: Table) -> Sequence[Any]:
     low, found, high = text.partition(":")
     if not found:
         raise ParameterError(f"--range of numeric column '{name}' is written as LOW:HIGH. Got '{text}'.")
-    return (
-        _number(low, "--range") if low.strip() else -math.inf,
-        _number(high, "--range") if high.strip() else math.inf,
-    )
+    dates = table.schema[name].type == "date"  # spelt as dates, which the method reads
+    ends = [end.strip() or None for end in (low, high)]
+    return [end if end is None or dates else _number(end, "--range") for end in ends]
 
 
 def _value(name: str, text: str, table: Table) -> Any:
     """The column's own value that is spelt like this; a text that is none stays for the method to refuse."""
     if _numeric(name, table):
-        return text if text == ANY else _number(text, "--forbid")
+        return text if text == ANY or table.schema[name].type == "date" else _number(text, "--forbid")
     if name not in table.schema.features:
         return text
     known = table.schema[name].values
