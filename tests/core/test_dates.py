@@ -1,5 +1,6 @@
 """Dates: read in any common order, cut and measured as days, published as dates."""
 
+import json
 from datetime import date, timedelta
 
 import pandas as pd
@@ -12,7 +13,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.files.release_file import read_release
 from countervail.core.region import Region
 from countervail.core.schema import Column, Schema
-from countervail.core.words.dates import cell_days, date_order, day_cell, iso, read_days
+from countervail.core.words.dates import cell_days, date_order, day_cell, day_json, iso, read_days
 
 SPELLINGS = {
     "ymd": (
@@ -197,4 +198,26 @@ def test_a_schema_prints_a_line_for_each_column_and_only_what_was_said():
         "  Column('age', 'numeric', 'quasi', domain=(0, 99)),",
         "  Column('ok', 'categorical', 'target'),",
         "  favourable=('yes',))",
+    ]
+
+
+def test_changes_of_dates_are_dates_in_json():
+    frame = pd.DataFrame({"born": pd.to_datetime(pd.Series(BORN * 2)), "ok": ["no", "no", "yes", "yes"] * 2})
+    table = cv.Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["born"])
+    limit = table.frame["born"].iloc[2]
+    answers = cv.CFK(k=2).fit(table, lambda X: ["yes" if d >= limit else "no" for d in X["born"]])
+    told = answers.explain(frame[["born"]].iloc[:1])
+    change = json.loads(told.to_json())["people"][0]["answers"][0]["changes"][0]
+    assert (change["from"], change["to"]) == ("1951-05-20", "1984-05-31")
+    assert change["cell"] == "1984-05-31"  # two people were born then
+    assert cv.Explanations.from_json(told.to_json()).to_text() == told.to_text()
+
+
+def test_a_cell_of_dates_as_json_data_however_it_is_made():
+    cells = (frozenset([1, None, pd.Interval(2, 3, closed="both")]), pd.Interval(-0.5, 0.5, closed="both"), None, 3.0)
+    assert [day_json(c) for c in cells] == [
+        {"any_of": ["1970-01-02", {"from": "1970-01-03", "to": "1970-01-04"}, None]},
+        {"from": "1969-12-31", "to": "1970-01-02"},
+        None,
+        "1970-01-04",
     ]

@@ -130,6 +130,15 @@ def day_cell(cell: Any) -> Any:
     return "missing" if cell is None or pd.isna(cell) else iso(cell)
 
 
+def day_json(cell: Any) -> Any:
+    """A cell of days as plain JSON data, spelt as dates."""
+    if isinstance(cell, frozenset):
+        return {"any_of": [day_json(v) for v in sorted(cell, key=day_cell)]}
+    if isinstance(cell, pd.Interval):
+        return {"from": iso(np.floor(cell.left)), "to": iso(np.ceil(cell.right))}
+    return None if cell is None or pd.isna(cell) else iso(cell)
+
+
 def shown_cell(cell: Any, kind: str) -> str:
     """A cell as people read it, of a column of this type."""
     return str(day_cell(cell)) if kind == "date" else cell_text(cell)

@@ -9,6 +9,7 @@ import pandas as pd
 from countervail.core.cells import cell_to_json, is_missing, visible
 from countervail.core.phrase import ColumnWords
 from countervail.core.schema import Column
+from countervail.core.words.dates import day_json
 
 if TYPE_CHECKING:
     from countervail.core.explanation import Explanation, Explanations
@@ -20,12 +21,13 @@ def changes(e: Explanation) -> list[dict[str, Any]]:
     The cost is null for a number without a declared domain: a scale that was learnt from people would tell about them.
     """
     to = {n: nearest(e.factual[n], cell, e.schema[n]) for n, cell in e.changes.items()}
+    spelt = {n: day_json if e.schema[n].type == "date" else cell_to_json for n in to}
     return [
         {
             "feature": n,
-            "from": cell_to_json(e.factual[n]),
-            "to": cell_to_json(to[n]),
-            "cell": cell_to_json(cell),
+            "from": spelt[n](e.factual[n]),
+            "to": spelt[n](to[n]),
+            "cell": spelt[n](cell),
             "cost": change_cost(e.factual[n], to[n], e.schema[n]),
         }
         for n, cell in e.changes.items()
