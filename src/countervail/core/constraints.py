@@ -291,16 +291,14 @@ class Constraints:
             return tuple(
                 sorted(set(known), key=lambda v: (v is None, coding.values.index(v) if v in coding.values else 0))
             )
-        if len(bounds) != 2:
-            raise bad_parameter(self.owner, "ranges", must, bounds)
-        low, high = (_number(coding, end, b) for end, b in zip((-math.inf, math.inf), bounds))
-        if low is None or high is None or not low <= high:
+        ends = _ends(coding, bounds)
+        if ends is None:
             raise bad_parameter(self.owner, "ranges", must, bounds)
         domain = coding.column.public
-        if domain is not None and (high < domain[0] or low > domain[1]):
+        if domain is not None and (ends[1] < domain[0] or ends[0] > domain[1]):
             must = f"a range for '{coding.name}' that holds values of its declared domain"
             raise bad_parameter(self.owner, "ranges", must, bounds)
-        return low, high
+        return ends
 
     def _pairs(self, name: str, moves: Any) -> tuple[tuple[Any, Any], ...]:
         must = f"a list of (from, to) pairs for column '{name}'"
@@ -376,6 +374,14 @@ def _known(owner: str, coding: Coding, given: Sequence[Any], parameter: str) -> 
         way_out = "Correct them, or declare them in the column's domain."
         raise bad_parameter(owner, parameter, must, strange, way_out)
     return tuple(values)
+
+
+def _ends(coding: Coding, bounds: tuple[Any, ...]) -> tuple[float, float] | None:
+    """The two ends of a range, None for an open one; None where they are not in order, or no ends."""
+    if len(bounds) != 2:
+        return None
+    low, high = (_number(coding, end, b) for end, b in zip((-math.inf, math.inf), bounds))
+    return (low, high) if low is not None and high is not None and low <= high else None
 
 
 def _number(coding: Coding, open_end: float, value: Any) -> float | None:

@@ -15,6 +15,7 @@ from countervail.core.canonical import canonical_value
 from countervail.core.errors import RemoteModelError, SchemaError, bad_parameter
 from countervail.core.schema import Schema
 from countervail.core.table import Table
+from countervail.model.by_scores import decides_by_scores
 
 Codes = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -30,7 +31,8 @@ class Decision:
 
     A model with both `predict` and `predict_proba` decides by its scores when the two agree on every training row
     (one call is then enough); where they disagree (a tuned threshold, say), `predict` decides. With `ask_rows=False`
-    the model is never asked about a row of the table, and `predict` decides wherever there is one.
+    the model is never asked about a row of the table, and `predict` decides wherever there is one, unless it is known
+    to do nothing else (`decides_by_scores`).
 
     Scores in a frame are matched with the labels by the names of its columns. Those in an array stand in the order of
     the model's `classes_`, or else of the table's labels, sorted.
@@ -38,6 +40,7 @@ class Decision:
 
     train_scores: Scores | None
     train: Codes
+    _by_scores: bool
 
     def __init__(self, model: Any, table: Table, owner: str, *, ask_rows: bool = True) -> None:
         frame = table.features if ask_rows else _nobody(table)
@@ -45,8 +48,8 @@ class Decision:
         if not ask_rows:
             return
         self.train_scores = self.scores(frame) if self.has_scores else None
-        self._by_scores = self.has_scores
-        if self.train_scores is not None and hasattr(model, "predict"):
+        known, self._by_scores = self._by_scores, self.has_scores
+        if self.train_scores is not None and not known:
             said = self._codes(self._ask(model.predict, frame), len(frame))
             self._by_scores = bool(np.array_equal(self.train_scores.argmax(axis=1), said))
             self.train = said
@@ -78,7 +81,7 @@ class Decision:
         else:
             must = "an estimator with predict, or a function of a DataFrame"
             raise bad_parameter(owner, "model", must, type(model).__name__)
-        self._by_scores = self.has_scores and not hasattr(model, "predict")
+        self._by_scores = self.has_scores and (not hasattr(model, "predict") or decides_by_scores(model))
         self.train_scores, self.train = None, np.zeros(0, dtype=np.int64)
 
     @property

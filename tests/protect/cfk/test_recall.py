@@ -22,16 +22,16 @@ def test_known_points_are_those_of_a_plain_dictionary(seeds, monkeypatch):
             new, asked = list(dict.fromkeys(c for c in contents if c not in plain)), []
             told = dict(zip(new, rng.random(len(new))))
             before = new[: int(rng.integers(0, len(new) + 1))]  # told by others, and not asked about
-            points.tell(rows[[contents.index(c) for c in before]], [told[c] for c in before])
+            points.tell(rows[[contents.index(c) for c in before]], np.reshape([told[c] for c in before], (-1, 1)))
 
             def ask(fresh, asked=asked, told=told):
                 asked += [row.tobytes() for row in fresh]
-                return [told[row.tobytes()] for row in fresh]
+                return np.reshape([told[row.tobytes()] for row in fresh], (-1, 1))
 
             known = points.recall(rows, ask)
             assert asked == new[len(before) :]
             plain |= told
-            assert np.array_equal(known, [plain[c] for c in contents])
+            assert np.array_equal(known, np.reshape([plain[c] for c in contents], (-1, 1)))
         assert len(points) == len(plain)
 
 

@@ -67,7 +67,8 @@ class AskedModel:
     def __init__(self, decision: Decision, desired: Bools, encoder: Encoder) -> None:
         self._decision, self._desired, self._encoder = decision, desired, encoder
         self.scored, self.again = decision.has_scores, False
-        self._said: list[tuple[Ask, Matrix, Floats]] = []
+        self._nothing = np.zeros((0, len(desired)))
+        self._said: list[tuple[Ask, Matrix, Matrix]] = []
         self._known: dict[Ask, KnownPoints] = {}
 
     def accepts(self, rows: Matrix) -> Bools:
@@ -83,31 +84,46 @@ class AskedModel:
 
     def accepts_points(self, rows: Matrix) -> Bools:
         """The same for rows that may come again."""
-        return self._recalled(self.accepts, rows) > 0
+        if self._decision.needs_call:
+            return self._recalled(self.accepts, rows)[:, 0] > 0
+        return self._recalled(self._both, rows)[:, 1] > 0
 
     def scores(self, rows: Matrix) -> Floats:
         """How strongly the model leans to the desired decision, for rows that may come again."""
-        return self._recalled(self._lean, rows)
+        if self._decision.needs_call:
+            return self._recalled(self._lean, rows)[:, 0]
+        # These were accepted or not: what was said then is looked up.
+        return self._recalled(self._both, rows, told=True)[:, 0]
 
     def _lean(self, rows: Matrix) -> Floats:
-        parts = [self._decision.scores(frame)[:, self._desired].sum(axis=1) for frame in self._frames(rows)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return self._both(rows)[:, 0]
 
-    def _recalled(self, ask: Ask, rows: Matrix) -> Floats:
-        if not self.again:
-            said = np.asarray(ask(rows), dtype=float)
+    def _both(self, rows: Matrix) -> Matrix:
+        """How strongly it leans to the desired decision, and whether that is its decision, where scores tell."""
+        said = np.concatenate([self._decision.scores(f) for f in self._frames(rows)] or [self._nothing])
+        return np.column_stack([said[:, self._desired].sum(axis=1), self._desired[said.argmax(axis=1)]])
+
+    def _recalled(self, ask: Ask, rows: Matrix, *, told: bool = False) -> Matrix:
+        if not (self.again or told):
+            said = _columns(ask(rows))
             self._said.append((ask, rows, said))
             return said
         for asked, old, answers in self._said:
             self._points(asked, old).tell(old, answers)
         self._said.clear()
-        return self._points(ask, rows).recall(rows, ask)
+        return self._points(ask, rows).recall(rows, lambda fresh: _columns(ask(fresh)))
 
     def _points(self, ask: Ask, rows: Matrix) -> KnownPoints:
-        return self._known.setdefault(ask, KnownPoints(rows.shape[1]))
+        return self._known.setdefault(ask, KnownPoints(rows.shape[1], 2 if ask == self._both else 1))
 
     def _frames(self, rows: Matrix) -> Iterator[pd.DataFrame]:
         return (self._encoder.decode(rows[a : a + _CHUNK]) for a in range(0, len(rows), _CHUNK))
+
+
+def _columns(said: Any) -> Matrix:
+    """One row for each answer."""
+    answers = np.asarray(said, dtype=float)
+    return answers if answers.ndim == 2 else answers[:, None]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -373,10 +389,12 @@ class SetSearch:
         return trials.take(self.model.accepts_points(points))
 
     def _take_pure(self, trials: Trials) -> None:
-        """Take the sets, one of a query, that are pure."""
+        """Take the sets, one of a query and accepted at its nearest combination, that are pure."""
+        moves, wide = self.moves, self.moves.wide(trials.query, trials.place, trials.moved)
+        known: tuple[Matrix, bool] = (trials.moved[:0].astype(float), False)
         whole = [
-            self.moves.cells(int(q), int(p), m, self.cell_budget)
-            for q, p, m in zip(trials.query, trials.place, trials.moved)
+            moves.cells(int(q), int(p), m, self.cell_budget) if w else known
+            for q, p, m, w in zip(trials.query, trials.place, trials.moved, wide)
         ]
         for t, share in enumerate(self.shares([cells for cells, _ in whole])):
             if share >= self.moves.least[trials.query[t]]:
