@@ -24,7 +24,7 @@ from countervail.explain.nice import NICE
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.amounts import Amounts, Rounding
-from countervail.protect.cfk.moves.project import OwnedRegions, RankedOwners, way_left
+from countervail.protect.cfk.moves.project import JoinedOwners, OwnedRegions, RankedOwners, way_left
 from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers, whole_cells
 from countervail.protect.cfk.moves.sets import PROJECTED, AskedModel
@@ -104,11 +104,31 @@ class RegionSearch(BaseEstimator, ABC):
             regions = owned.regions(behind)
             answers = moved_answers(answers, found, model, asked.encoder, regions, _PASSED_OVER)
 
-        def look(wanted: Sequence[tuple[Constraints, Ints]]) -> list[MovesFound]:
-            model.again = True
-            return [self._found(asked.only(at), owned, constraints, 1, model) for constraints, at in wanted]
+        return advised(answers, n, limits, asked, partial(self._look, asked, owned, model))
 
-        return advised(answers, n, limits, asked, look, at_once=1)
+    def _look(
+        self, asked: Queries, owned: OwnedRegions, model: AskedModel, wanted: Sequence[tuple[Constraints, Ints]]
+    ) -> list[MovesFound]:
+        """What some of the queries would get under other constraints; all of them share their model calls."""
+        model.again = True
+        at, tried = [some for _, some in wanted], max(self.tried, self.settings_.neighbours)
+        ends, whose = np.cumsum([len(some) for some in at])[:-1], np.unique(np.concatenate(at))
+        ranks = self._ranks(asked.only(whose), tried)
+        places = [np.searchsorted(whose, some) for some in at]
+        search = MoveSearch(model, PROJECTED[self.settings_.reward], way_left, self.cell_budget, tried)
+
+        def source(blocked: Bools) -> JoinedOwners:
+            parts = zip(wanted, places, np.split(blocked, ends))
+            return JoinedOwners(
+                owned,
+                [
+                    RankedOwners(owned, Allowed(limits), asked.encoder, asked.x[some], ranks[place], own)
+                    for (limits, some), place, own in parts
+                ],
+            )
+
+        (found,) = search.find(asked.x[np.concatenate(at)], source)
+        return found.parted(ends)
 
     def _found(
         self,

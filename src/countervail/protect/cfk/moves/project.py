@@ -7,6 +7,7 @@ to at least that owner's region.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -77,18 +78,48 @@ class RankedOwners:
 
     def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves | None]:
         """Those of the askers whose neighbour of this rank has a region, and what they may move towards it."""
+        return JoinedOwners(self._owned, [self]).near(at, waves)
+
+    def __len__(self) -> int:
+        return len(self._x)
+
+    def ranked(self, at: Ints, wave: int) -> Ints:
+        """The neighbour of this rank of some askers (-1: none left)."""
+        return np.asarray(self._ranks[at, wave])
+
+    def moves(self, at: Ints, offers: Offers, which: Ints) -> Moves:
+        """What some askers may move towards one candidate each."""
+        askers = Askers(Reachable(offers, self._allowed), self._encoder, self._x[at], self._blocked[at])
+        return askers.moves(np.arange(len(at)), which.reshape(-1, 1))
+
+
+class JoinedOwners:
+    """Askers of several kinds, one below the other: their neighbours' regions are solved together."""
+
+    def __init__(self, owned: OwnedRegions, parts: Sequence[RankedOwners]) -> None:
+        self._owned, self._parts = owned, parts
+        self._starts = np.cumsum([0, *map(len, parts)])
+
+    def near(self, at: Ints, waves: range) -> tuple[Ints, Ints, Moves | None]:
+        """As each part has it."""
         (wave,) = waves
-        at = at[self._ranks[at, wave] >= 0]
-        pureness = self._owned.solve(self._ranks[at, wave])
-        at, pureness = at[~np.isnan(pureness)], pureness[~np.isnan(pureness)]
-        rows, which = np.unique(self._ranks[at, wave], return_inverse=True)
+        part = np.searchsorted(self._starts, at, side="right") - 1
+        each = [self._parts[i].ranked(at[part == i] - self._starts[i], wave) for i in range(len(self._parts))]
+        behind = np.concatenate(each)
+        at, part, behind = at[behind >= 0], part[behind >= 0], behind[behind >= 0]
+        pureness = self._owned.solve(behind)
+        some = ~np.isnan(pureness)
+        at, part, behind = at[some], part[some], behind[some]
+        rows, which = np.unique(behind, return_inverse=True)
         if not len(rows):
             return at, at, None
-        within = Reachable(self._owned.offers(rows), self._allowed)
-        askers = Askers(within, self._encoder, self._x[at], self._blocked[at])
-        moves = askers.moves(np.arange(len(at)), which.reshape(-1, 1))
-        behind = self._ranks[at, wave][:, None]
-        return at, np.full(len(at), wave), replace(moves, behind=behind, least=pureness)
+        offers = self._owned.offers(rows)
+        moves = [
+            self._parts[i].moves(at[part == i] - self._starts[i], offers, which[part == i])
+            for i in np.unique(part).tolist()
+        ]
+        joined = replace(Moves.joined(moves), behind=behind[:, None], least=pureness[some])
+        return at, np.full(len(at), wave), joined
 
 
 def way_left(moves: Moves, trials: Trials, points: Matrix) -> Floats:
