@@ -72,7 +72,15 @@ def answers(table, queries, **given):
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"n_counterfactuals": 2}, {"max_changes": 1}, {"reward": "plausibility"}], ids=str
+    "given",
+    [
+        {},
+        {"n_counterfactuals": 2},
+        {"max_changes": 1},
+        {"reward": "plausibility"},
+        {"search": "exact", "max_changes": 1},
+    ],
+    ids=str,
 )
 def test_one_by_one_gives_the_same_answers_and_advice_with_more_calls(given, seeds, monkeypatch):
     fewer = more = unanswered = 0
