@@ -149,3 +149,12 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(name, run, place
     code, out, err = run(*([w for w in base if w not in ("--k", 5)] if "nice" in more else base))
     assert code == 2 and out == "" and message in err and err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_schema_without_a_target_is_named_as_what_is_missing(run, place, tmp_path):
+    schema = small_table().schema
+    columns = [cv.Column(c.name, c.type, "attribute") if c.role == "target" else c for c in schema.columns]
+    write_schema(type(schema)(tuple(columns)), tmp_path / "people.toml")
+    given = ("explain", place / "people.csv", "--schema", tmp_path / "people.toml", "--rows", place / "plain.csv")
+    code, _, err = run(*given)
+    assert code == 2 and "role 'target'" in err and "--target COLUMN --favourable VALUE" in err and "lack" not in err

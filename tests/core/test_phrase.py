@@ -6,7 +6,7 @@ import pytest
 
 from countervail import Column, Phrases, Schema
 from countervail.core.cells import cell_text, fits, number_text, range_text
-from countervail.core.phrase import sentence
+from countervail.core.phrase import ColumnWords, sentence
 from countervail.core.words.catalogue import catalogue
 
 
@@ -227,3 +227,18 @@ def test_cells_read(cell, words):
 def test_numbers_read_without_idle_decimals():
     assert [number_text(v) for v in (1e6, 0.25, -2.0)] == ["1000000", "0.25", "-2"]
     assert range_text(0.5, 2) == "0.5-2"
+
+
+@pytest.mark.parametrize(
+    ("name", "english", "german"),
+    [
+        ("Kredithöhe", "your kredithöhe", "der Wert für „Kredithöhe“"),
+        ("Laufzeit_Monate", "your laufzeit monate", "der Wert für „Laufzeit Monate“"),
+        ("Beschäftigt seit", "your beschäftigt seit", "der Wert für „Beschäftigt seit“"),
+        ("creditAmount", "your credit amount", "der Wert für „credit Amount“"),
+        ("AGE", "your age", "der Wert für „AGE“"),
+    ],
+)
+def test_names_of_columns_keep_their_capitals_where_words_have_them(name, english, german):
+    said = [ColumnWords.of(Column(name, "numeric"), language).name for language in ("en", "de")]
+    assert said == [english, german]

@@ -271,6 +271,11 @@ def explain(
     warn(warned)
     table = read_table(data, schema)
     note_equal_rows(table)
+    if table.schema.target is None:
+        raise SchemaError(
+            "The schema declares no target: give the column of the decisions the role 'target', and name the good ones "
+            'with favourable = ["..."] at its top. `countervail schema --target COLUMN --favourable VALUE` does both.'
+        )
     if previous is not None and not table.schema.names("identifier"):
         raise ParameterError(
             "--previous recognises people by identifiers, and the schema declares none. Give the column that names "

@@ -24,6 +24,7 @@ from countervail.core.words.phrases import Phrases
 
 _FORMS = re.compile(r"([^\s|]+)\|([^\s|]+)")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[^\W_]+|[^\w\s-]+")
+_APART = re.compile(r"[\s_-]+")
 _LISTED = 5  # more neighbouring levels than this are a range
 
 
@@ -93,7 +94,7 @@ class ColumnWords:
         """What the column is called, as the asker hears it."""
         if self.phrases.subject:
             return self.phrases.subject
-        plain_name = _plain_name(self.column.name)
+        plain_name = _plain_name(self.column.name, capitals=self.words.keeps_capitals)
         said = self.words.say("subject.column", column=plain_name)
         lead = said[: said.find(plain_name)]
         return plain_name if lead and plain_name.startswith(lead) else said
@@ -252,11 +253,14 @@ def _inflected(text: str, singular: bool) -> str:
     return _FORMS.sub(lambda m: m[1] if singular else m[2], text)
 
 
-def _plain_name(name: str) -> str:
-    """`credit_amount`, `hours-per-week` and `NumSatisfactoryTrades` as words."""
-    parts = _PARTS.findall(name) if name.isascii() and name.isprintable() else []
-    # Of AGE the letters say nothing; in MSinceTrade and 6M they are a word of their own.
-    return " ".join(p if p.isupper() and not name.isupper() else p.lower() for p in parts) or name
+def _plain_name(name: str, *, capitals: bool = False) -> str:
+    """`credit_amount`, `hours-per-week` and `NumSatisfactoryTrades` as words; `capitals` are kept where words have them."""
+    apart = _APART.split(name) if name.isprintable() else []
+    parts = [p for word in apart for p in (_PARTS.findall(word) if word.isascii() else [word])]
+    if not capitals:
+        # Of AGE the letters say nothing; in MSinceTrade and 6M they are a word of their own.
+        parts = [p if p.isupper() and not name.isupper() else p.lower() for p in parts]
+    return " ".join(p for p in parts if p) or name
 
 
 def _is_number(value: Any) -> bool:

@@ -26,6 +26,7 @@ class Catalogue:
     months: tuple[str, ...]
     singular_below: int
     subject_once: bool
+    keeps_capitals: bool  # of names of columns
 
     def say(self, template: str, **parts: str) -> str:
         """A template with its places filled."""
@@ -54,8 +55,8 @@ def catalogue(language: str) -> Catalogue:
         raise bad_parameter("The catalogue", "language", f"one of {list(LANGUAGES)}", language)
     data = tomllib.loads((files(__package__) / f"{language}.toml").read_text(encoding="utf-8"))
     units, months = data.pop("units"), tuple(data.pop("months"))
-    below, once = data.pop("singular_below"), data.pop("subject_once")
-    return Catalogue(language, _flat(data), units, months, below, once)
+    about = [data.pop(name) for name in ("singular_below", "subject_once", "keeps_capitals")]
+    return Catalogue(language, _flat(data), units, months, *about)
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, str]:
