@@ -254,7 +254,7 @@ def _inflected(text: str, singular: bool) -> str:
 
 
 def _plain_name(name: str, *, capitals: bool = False) -> str:
-    """`credit_amount`, `hours-per-week` and `NumSatisfactoryTrades` as words; `capitals` are kept where words have them."""
+    """`credit_amount`, `hours-per-week`, `NumSatisfactoryTrades` as words; `capitals` stay where words have them."""
     apart = _APART.split(name) if name.isprintable() else []
     parts = [p for word in apart for p in (_PARTS.findall(word) if word.isascii() else [word])]
     if not capitals:
