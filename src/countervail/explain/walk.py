@@ -33,8 +33,8 @@ class Walked:
         """In so many equal parts."""
         if n == 1:
             return [self]
-        parts = zip(*(np.split(getattr(self, f.name), n) for f in fields(self)))
-        return [Walked(*part) for part in parts]
+        each, arrays = len(self.cells) // n, [getattr(self, f.name) for f in fields(self)]
+        return [Walked(*(a[i * each : (i + 1) * each] for a in arrays)) for i in range(n)]
 
 
 class Walk:
