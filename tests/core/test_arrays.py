@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from countervail.core.arrays import distinct_frame_rows, distinct_rows, every_combination, first_best
+from countervail.core.arrays import distinct_frame_rows, distinct_rows, every_combination, first_best, stable_order
 
 small = st.sampled_from([0.0, 1.0, 2.0, np.nan])
 
@@ -78,3 +78,11 @@ def test_every_combination_is_the_product_in_order(sizes):
 
 def test_combinations_of_more_columns_than_numpy_grids_have():
     assert every_combination([np.array([1])] * 70 + [np.array([1, 2])]).tolist() == [[1] * 71, [1] * 70 + [2]]
+
+
+@pytest.mark.parametrize("top", [1, 60_000, 70_000, 1 << 31, 1 << 40])
+def test_very_many_numbers_are_sorted_as_few_are(top):
+    keys = np.random.default_rng(top).integers(0, top, 70_000)
+    assert (stable_order(keys) == np.argsort(keys, kind="stable")).all()
+    assert (stable_order(keys[:50]) == np.argsort(keys[:50], kind="stable")).all()
+    assert len(stable_order(keys[:0])) == 0

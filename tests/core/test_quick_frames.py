@@ -7,8 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import countervail as cv
 from countervail.core import arrays
 from countervail.core.arrays import FramePattern, category_labels
+from countervail.core.encode import Encoder
+from countervail.testing import small_table
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -77,3 +80,20 @@ def test_labels_of_categories_are_forgotten_with_their_dtype():
     del kind
     gc.collect()
     assert len(arrays._CATEGORIES) == before
+
+
+def test_labels_that_are_looked_up_at_once_are_those_of_each_column():
+    table = cv.load("german_credit").take(np.arange(60))
+    assert Encoder.fit(small_table(60)).labels is None  # words, not categories
+    encoder = Encoder.fit(table)
+    rows = encoder.encode(table.features)
+    slow = Encoder.fit(table)
+    assert encoder.labels is not None and encoder.labels.dtype == np.int8
+    object.__setattr__(slow, "labels", None)
+    for some in (rows, rows[:1], rows[:0], rows[::-1]):
+        pd.testing.assert_frame_equal(encoder.decode(some), slow.decode(some))
+        assert encoder.decode(some).dtypes.equals(slow.decode(some).dtypes)
+    many = pd.DataFrame({"a": [f"v{i}" for i in range(300)], "b": [0, 1] * 150})
+    wide = Encoder.fit(cv.Table.from_frame(many, target="b"))  # more categories than fit a byte
+    assert wide.labels is None
+    assert wide.decode(wide.encode(many[["a"]]))["a"].tolist() == many["a"].tolist()

@@ -66,3 +66,20 @@ def test_models_that_give_labels_only_have_typical_neighbours():
     answers = cv.NICE("typical", target="favourable").fit(TABLE, labels).explain(ROWS)
     rows = {tuple(r) for r in TABLE.features.astype(object).to_numpy()}
     assert all(tuple(r) in rows for r in answers.counterfactuals[answers.found].astype(object).to_numpy())
+
+
+def test_both_ways_to_a_neighbour_share_their_model_calls():
+    """One call about those who ask, then one for each step; the first step, which is the same, is asked about once."""
+    frames = []
+
+    def asked(frame):
+        frames.append(frame)
+        return small_model(frame)
+
+    nice = cv.NICE("typical", target="favourable").fit(TABLE, asked)
+    frames.clear()
+    answers = nice.explain(ROWS)
+    said, found = list(frames), np.asarray(answers.found)
+    x, near = coded(nice, answers.factuals)[found], nice.nearest(ROWS, 10)[found]
+    assert len(said[1]) == sum((nice.rows_[r] != q).sum() for q, rows in zip(x, near) for r in rows if r >= 0)
+    assert sum(frame.equals(said[1]) for frame in said) == 1

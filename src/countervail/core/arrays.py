@@ -20,6 +20,7 @@ Bools = NDArray[np.bool_]
 Matrix = Floats  # rows as numbers and codes, one column each
 
 _FEW = 48  # rows that are compared each with each
+_SORTED = 1 << 16  # numbers, from which on they are sorted by their bits
 
 
 def unlike(a: Any, b: Any) -> Bools:
@@ -95,6 +96,15 @@ def first_and_counts(key: Ints, times: Ints | None = None) -> tuple[Ints, Ints]:
     """Where each number of a key is first, and how often it is there; each place counts once, or so many `times`."""
     _, first, counts = np.unique(key, return_index=True, return_counts=True)
     return first, counts if times is None else np.bincount(key, times).astype(np.int64)
+
+
+def stable_order(keys: Ints) -> Ints:
+    """As numpy's stable argsort, of numbers from 0 up; of very many it takes half the time, 16 bits after 16 bits."""
+    top = int(keys.max(initial=0))
+    if len(keys) < _SORTED or top >= 1 << 32:
+        return np.argsort(keys, kind="stable")
+    order: Ints = np.argsort(keys.astype(np.uint16), kind="stable")  # numpy counts numbers as short as these
+    return order if top < 1 << 16 else order[np.argsort((keys >> 16).astype(np.uint16)[order], kind="stable")]
 
 
 def first_best(group: Ints, value: Floats) -> Ints:

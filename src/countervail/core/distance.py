@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -35,6 +35,15 @@ class HEOM:
     scale: NDArray[np.float64]
     missing: NDArray[np.float64]
     ranks: tuple[tuple[Matrix, Matrix] | None, ...] = ()
+    at: NDArray[np.int64] = field(init=False, repr=False)  # the places of the measured columns
+    others: NDArray[np.int64] = field(init=False, repr=False)  # those of the categorical ones
+    holed: tuple[tuple[int, float], ...] = field(init=False, repr=False)  # measured columns with a missing level
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", np.flatnonzero(self.measured))
+        object.__setattr__(self, "others", np.flatnonzero(~self.measured))
+        levels = [(a, float(self.missing[j])) for a, j in enumerate(self.at.tolist())]
+        object.__setattr__(self, "holed", tuple((a, level) for a, level in levels if level >= 0))
 
     @classmethod
     def fit(cls, encoder: Encoder, rows: Matrix, scale: Scale = "minmax") -> Self:
@@ -60,10 +69,9 @@ class HEOM:
 
     def numbers(self, rows: Matrix) -> Matrix:
         """The measured columns, missing levels as NaN."""
-        out = np.ascontiguousarray(rows[:, self.measured])
-        for a, j in enumerate(np.flatnonzero(self.measured)):
-            if self.missing[j] >= 0:
-                out[:, a][out[:, a] == self.missing[j]] = np.nan
+        out = np.ascontiguousarray(rows[:, self.at])
+        for a, level in self.holed:
+            out[:, a][out[:, a] == level] = np.nan
         for a, ranked in enumerate(self.ranks):
             if ranked is not None:
                 out[:, a] = np.interp(out[:, a], *ranked)
@@ -71,19 +79,20 @@ class HEOM:
 
     def labels(self, rows: Matrix) -> NDArray[np.int32]:
         """The categorical columns as codes."""
-        return np.ascontiguousarray(rows[:, ~self.measured].astype(np.int32))
+        return np.ascontiguousarray(rows[:, self.others].astype(np.int32))
 
     def between(self, a: Matrix, b: Matrix, weights: Matrix | None = None) -> NDArray[np.float64]:
         """Distance of each row of `a` to the same row of `b` (terms are added in column order)."""
         number_weight, label_weight = self._weights(weights)
         x, y = self.numbers(a), self.numbers(b)
-        total = np.zeros(len(x))
-        for j in range(len(self.scale)):
-            term = np.abs(x[:, j] - y[:, j]) / self.scale[j]
-            holes = np.isnan(term)
-            if holes.any():
-                term[holes] = np.where(np.isnan(x[holes, j]) & np.isnan(y[holes, j]), 0.0, 1.0)
-            total += term if weights is None else term * number_weight[j]
+        terms = np.abs(x - y) / self.scale
+        holes = np.isnan(terms)
+        if holes.any():
+            terms[holes] = np.where(np.isnan(x[holes]) & np.isnan(y[holes]), 0.0, 1.0)
+        if weights is not None:
+            terms *= number_weight
+        # A running sum adds up from left to right, in whatever order numpy adds up otherwise.
+        total: NDArray[np.float64] = terms.cumsum(axis=1)[:, -1].copy() if len(self.at) else np.zeros(len(x))
         differ = self.labels(a) != self.labels(b)
         total += differ.sum(axis=1) if weights is None else differ @ label_weight
         return total

@@ -133,6 +133,7 @@ class Encoder:
     blocks: tuple[tuple[np.dtype[Any], Ints], ...] = field(init=False, repr=False)  # numbers that are decoded together
     coded: Ints = field(init=False, repr=False)  # the places of columns of codes
     single: tuple[tuple[int, Ints], ...] = field(init=False, repr=False)  # those of all other columns
+    labels: NDArray[np.int8] | None = field(init=False, repr=False)  # coded column x code: the category, where short
     pattern: FramePattern = field(init=False, repr=False, default_factory=FramePattern)
 
     def __post_init__(self) -> None:
@@ -143,6 +144,7 @@ class Encoder:
         object.__setattr__(self, "blocks", blocks)
         coded = [j for j, c in enumerate(self.codings) if not c.numeric]
         object.__setattr__(self, "coded", np.array(coded, dtype=np.int64))
+        object.__setattr__(self, "labels", _category_places([self.codings[j].lookup for j in coded]))
         rest = [j for j, c in enumerate(self.codings) if c.numeric and j not in together]
         object.__setattr__(self, "single", tuple((j, np.array([j])) for j in rest))
 
@@ -181,10 +183,16 @@ class Encoder:
         make = frame_of_blocks if self.single else self.pattern.frame  # their dtypes may change with what is missing
         single = [(self.codings[j].decode(matrix[:, j]), place) for j, place in self.single]
         codes = matrix.T[self.coded].astype(np.intp)
-        taken = (plain_array(self.codings[j].lookup.take(row)) for j, row in zip(self.coded, codes))
-        single += zip(taken, self.coded[:, None])
+        single += zip(self._labels(codes), self.coded[:, None])
         made += [(values[None] if isinstance(values, np.ndarray) else values, place) for values, place in single]
         return make(made, self.columns, len(matrix))
+
+    def _labels(self, codes: NDArray[np.intp]) -> list[Any]:
+        """The values of the columns of codes; those of categories are looked up all at once."""
+        if self.labels is None:
+            return [plain_array(self.codings[j].lookup.take(row)) for j, row in zip(self.coded, codes)]
+        places = self.labels[np.arange(len(codes))[:, None], codes]
+        return [self.codings[j].lookup._from_backing_data(row) for j, row in zip(self.coded.tolist(), places)]
 
     def code_row(self, cells: Mapping[Any, Any]) -> Matrix | None:
         """One row in codes; None where a value is not spelt as this encoder does, or is missing, or not allowed."""
@@ -213,6 +221,15 @@ class Encoder:
             codings=tuple(_extend(c, frame[c.name]) if new else c for c, new in zip(self.codings, unseen)),
         )
         return wider, wider.encode(frame)
+
+
+def _category_places(lookups: Sequence[Any]) -> NDArray[np.int8] | None:
+    """Column x code: the place among pandas' categories; None where a column has others than a few of these."""
+    short = all(isinstance(v, pd.Categorical) and v.codes.dtype == np.int8 and len(v) for v in lookups)
+    if not (lookups and short and hasattr(pd.Categorical, "_from_backing_data")):
+        return None
+    wide = max(map(len, lookups))
+    return np.stack([np.append(v.codes, np.repeat(v.codes[-1:], wide - len(v))) for v in lookups])
 
 
 def encode_queries(

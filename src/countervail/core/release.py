@@ -87,8 +87,12 @@ class Release:
         """A number for each row, equal where the published quasi-identifiers are."""
         if not self.regions.axes:  # noisy rows have no classes: each stands alone
             return self.groups.copy()
-        numbers = [distinct_cells(axis)[1] for axis in self.regions.axes]
-        return number_rows(numbers)[self.groups]
+        number, several = np.zeros(len(self.regions), np.int64), len(self.regions)
+        for axis in self.regions.axes:
+            number = number_rows([number, distinct_cells(axis)[1]])
+            if number.max(initial=-1) + 1 == several:
+                break  # further columns have nothing left to tell apart
+        return number[self.groups]
 
     def column(self, name: str) -> pd.Series:
         """One released column that is not generalised."""
@@ -208,10 +212,10 @@ def regions_from_json(data: list[dict[str, Any]]) -> Regions:
 
 def _column(axis: Axis, groups: Ints, words: Mapping[str, str] | None = None) -> Any:
     """The cells of a column, each rendered once (as text where `words` is given) and then taken row by row."""
-    first, at = distinct_cells(axis)
-    if isinstance(axis, Range) and words is None and _all_intervals(axis, first):
+    if isinstance(axis, Range) and words is None and _all_intervals(axis):
         low, high = (v.astype(np.int64) if axis.whole else v for v in (axis.low, axis.high))
-        return pd.arrays.IntervalArray.from_arrays(low[groups], high[groups], closed="both")
+        return pd.arrays.IntervalArray.from_arrays(low, high, closed="both").take(groups)
+    first, at = distinct_cells(axis)
     cells = [axis.cell(int(i)) for i in first]
     wide = any(isinstance(c, (pd.Interval, frozenset)) for c in cells)
     if wide and words is not None:
@@ -235,9 +239,9 @@ def _dates(axis: Axis, groups: Ints) -> pd.Series:
     return pd.Series(texts[at[groups]], dtype=object, copy=False)
 
 
-def _all_intervals(axis: Range, first: Ints) -> bool:
+def _all_intervals(axis: Range) -> bool:
     """Whether no cell is a single number or holds missing values."""
-    return bool((axis.low[first] < axis.high[first]).all()) and (axis.holes is None or not axis.holes[first].any())
+    return bool((axis.low < axis.high).all()) and (axis.holes is None or not axis.holes.any())
 
 
 def without_traces(frame: pd.DataFrame, schema: Schema | None = None) -> pd.DataFrame:

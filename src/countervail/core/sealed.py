@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Ints, distinct_rows
+from countervail.core.arrays import Ints, distinct_rows, stable_order
 from countervail.core.canonical import canonical_series, canonical_value, code_values, typed_column
 from countervail.core.files.json_data import is_scalar, need, places
 from countervail.core.region import Regions
@@ -70,7 +70,7 @@ class SealedTable:
         groups = place[groups]
         key = groups * (int(content.max(initial=0)) + 1) + content
         if times is None:
-            order = np.argsort(key, kind="stable")
+            order = stable_order(key)
         else:
             _, order, which = np.unique(key, return_index=True, return_inverse=True)
             times = np.bincount(which, times).astype(np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from countervail.core._kernels import kernel
-from countervail.core.arrays import Codes, Floats, Ints, Matrix, distinct_rows
+from countervail.core.arrays import Codes, Floats, Ints, Matrix
 from countervail.core.distance import HEOM, Neighbours
 
 _CROWD = 5  # rows that an answer should lie near to
@@ -28,8 +28,9 @@ class RowCrowd:
 
     def away(self, found: Matrix) -> Floats:
         """The mean distance of each row from its nearest rows of the table."""
-        first, inverse = distinct_rows(found)
-        rows = found[first]
+        seen: dict[bytes, int] = {}
+        inverse = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in found], dtype=np.int64)
+        rows = found[np.unique(inverse, return_index=True)[1]]
         if isinstance(self._rows, RowBlocks):
             distances = self._rows.distances(rows, self._many)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -256,7 +256,7 @@ class NICE(Explainer):
         goals = self._neighbours(asked, max(n, _TRIED), replace(c, max_changes=None))
         parts = [within(asked, goals, c.max_changes)]
         if self.decision_.has_scores:
-            parts += [self._walked(asked, goals, None, reward) for reward in ("sparsity", "proximity")]
+            parts += self._walks(asked, goals, None, ("sparsity", "proximity"))
         weights = c.weights if c.costs else None
         return choose_typical(asked, parts, n, self.crowd_, lambda a, b: self.heom_.between(a, b, weights))
 
@@ -273,21 +273,27 @@ class NICE(Explainer):
 
         Neighbours that are not `whole` are no rows of the table: to arrive there is an answer if the model says so.
         """
-        n, at = len(goals.cells) // len(asked), np.flatnonzero(goals.found)
-        origin = np.repeat(np.arange(len(asked)), n)[at]
-        cells, after, found = goals.cells.copy(), goals.after.copy(), goals.found.copy()
-        scores = np.full((len(cells), len(self.decision_.classes)), np.nan) if goals.scores is None else goals.scores
-        scores = scores.copy()
+        return self._walks(asked, goals, movable, () if reward is None else (reward,), whole=whole)[0]
+
+    def _walks(
+        self, asked: Queries, goals: Answers, movable: Bools | None, rewards: Sequence[str], *, whole: bool = True
+    ) -> list[Answers]:
+        """The same by each of some rewards, in as many model calls as the longest way takes."""
+        n, at, some = len(goals.cells) // len(asked), np.flatnonzero(goals.found), len(rewards) or 1
+        blank = np.full((len(goals.cells), len(self.decision_.classes)), np.nan)
+        scores = blank if goals.scores is None else goals.scores
+        parts = [(goals.cells.copy(), goals.after.copy(), goals.found.copy(), scores.copy()) for _ in range(some)]
         if len(at) and asked.scores is not None and asked.constraints is not None:
-            free = None if movable is None else movable[origin]
-            wanted = asked.wanted[origin]
-            walk = Walk(self, asked.constraints, asked.encoder, asked.x[origin], cells[at], wanted, free, reward)
-            end = walk.run(asked.scores[origin], asked.now[origin])
-            cells[at], found[at] = end.cells, end.done if whole else end.done & wanted[np.arange(len(at)), end.after]
-            short = ~end.arrived | (not whole)
-            after[at[short]], scores[at[short]] = end.after[short], end.scores[short]
-            after[~found] = -1
-        return Answers(cells, after, found, scores)
+            origin = np.repeat(np.arange(len(asked)), n)[at]
+            free, wanted = None if movable is None else movable[origin], asked.wanted[origin]
+            ways = (asked.constraints, asked.encoder, asked.x[origin], goals.cells[at], wanted, free, rewards)
+            ends = Walk(self, *ways).run(asked.scores[origin], asked.now[origin])
+            for (cells, after, found, scored), end in zip(parts, ends.parted(some)):
+                done = end.done if whole else end.done & wanted[np.arange(len(at)), end.after]
+                cells[at], found[at], short = end.cells, done, ~end.arrived | (not whole)
+                after[at[short]], scored[at[short]] = end.after[short], end.scores[short]
+                after[~found] = -1
+        return [Answers(*part) for part in parts]
 
     def _search(self, queries: Matrix, wanted: Bools, n: int, c: Constraints) -> Ints:
         """Row numbers of the nearest neighbours."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,12 +29,20 @@ class Walked:
     done: Bools
     arrived: Bools
 
+    def parted(self, n: int) -> list[Walked]:
+        """In so many equal parts."""
+        if n == 1:
+            return [self]
+        each, arrays = len(self.cells) // n, [getattr(self, f.name) for f in fields(self)]
+        return [Walked(*(a[i * each : (i + 1) * each] for a in arrays)) for i in range(n)]
+
 
 class Walk:
     """All open queries of a batch move towards their neighbours together: one model call per step.
 
     `movable` columns may be moved (all, unless told), and at most `max_changes` of the constraints. Values outside
-    their allowed range move first, whatever they are.
+    their allowed range move first, whatever they are. With several `rewards` everybody walks once by each of them: all
+    by the first, then all by the next.
     """
 
     def __init__(
@@ -45,12 +54,15 @@ class Walk:
         goal: Matrix,
         wanted: Bools,
         movable: Bools | None = None,
-        reward: str | None = None,
+        rewards: Sequence[str] = (),
     ) -> None:
-        self.reward = nice.reward if reward is None else reward
+        self.rewards, self.people, self.alike = rewards or (nice.reward,), len(start), True
+        movable = np.ones(start.shape, dtype=bool) if movable is None else movable
+        every = (start, goal, wanted, movable)
+        if len(self.rewards) > 1:
+            start, goal, wanted, movable = (np.concatenate([part] * len(self.rewards)) for part in every)
         self.nice, self.encoder, self.start, self.goal, self.wanted = nice, encoder, start, goal, wanted
-        self.costs = constraints.weights if constraints.costs else None
-        self.movable = np.ones(start.shape, dtype=bool) if movable is None else movable
+        self.costs, self.movable = constraints.weights if constraints.costs else None, movable
         self.current = start.copy()
         outside = ~constraints.in_range(start)
         self.forced = outside.any(axis=1)
@@ -60,14 +72,14 @@ class Walk:
 
     def run(self, scores: Matrix, decisions: Ints) -> Walked:
         """Walk until the decision is a wanted one, or there is nowhere left to go."""
-        decision = self.nice.decision_
-        self.scores, after = scores.copy(), decisions.copy()
+        decision, ways = self.nice.decision_, len(self.rewards)
+        self.scores, after = np.concatenate([scores] * ways), np.concatenate([decisions] * ways)
         if self.forced.any():  # values outside their allowed range move first
             frame = self.encoder.decode(self.current[self.forced])
             self.scores[self.forced] = decision.scores(frame)
             after[self.forced] = decision.decide(frame, self.scores[self.forced])
-        plausible = self.reward == "plausibility"
-        self.errors = self._errors(self.current) if plausible else np.zeros(len(after))
+        self.plausible = "plausibility" in self.rewards
+        self.errors = self._errors(self.current) if self.plausible else np.zeros(len(after))
         every = np.arange(len(after))
         open_ = np.flatnonzero(~self.wanted[every, after] & self._goes_on(every))
         while len(open_):
@@ -93,29 +105,38 @@ class Walk:
         owner = open_[local]
         trial = self.current[owner]
         trial[np.arange(len(owner)), column] = self.goal[owner, column]
-        frame = self.encoder.decode(trial)
-        scores = self.nice.decision_.scores(frame)
-        errors = self._errors(trial, frame) if self.reward == "plausibility" else np.zeros(len(owner))
+        # The first step is the same for every reward: the model is asked once.
+        decision, each = self.nice.decision_, len(trial) // len(self.rewards) if self.alike else len(trial)
+        frame, self.alike = self.encoder.decode(trial[:each]), False
+        said, place = decision.scores(frame), np.arange(len(trial)) % max(each, 1)
+        scores = said[place]
+        errors = self._errors(trial[:each], frame)[place] if self.plausible else np.zeros(len(owner))
         best = first_best(local, self._rewards(owner, column, trial, scores, errors))
         self.current[open_], self.scores[open_], self.errors[open_] = trial[best], scores[best], errors[best]
-        if self.nice.decision_.needs_call:
-            return self.nice.decision_.decide(frame.iloc[best])
-        return self.nice.decision_.decide(frame, scores[best])
+        if decision.needs_call:
+            return decision.decide(frame.iloc[place[best]])
+        return decision.decide(frame, scores[best])
 
     def _rewards(self, owner: Ints, column: Ints, trial: Matrix, scores: Matrix, errors: Matrix) -> Matrix:
         gain = scores - self.scores[owner]
-        if self.reward == "proximity":
-            heom, start = self.nice.heom_, self.start[owner]
-            step = heom.between(start, trial) - heom.between(start, self.current[owner])
-            gain = gain / (step + EPS)[:, None]
-        elif self.reward == "plausibility":
-            gain = gain * (self.errors[owner] - errors)[:, None]
+        for i, reward in enumerate(self.rewards):
+            mine = slice(*np.searchsorted(owner, (i * self.people, (i + 1) * self.people)))
+            if reward == "proximity":
+                gain[mine] /= (self._steps(owner[mine], trial[mine]) + EPS)[:, None]
+            elif reward == "plausibility":
+                gain[mine] *= (self.errors[owner[mine]] - errors[mine])[:, None]
         gain = np.where(self.wanted[owner] & ~np.isnan(gain), gain, -np.inf)
         best: Matrix = gain.max(axis=1)
         if self.costs is not None:  # the same gain by a dear column is worth less, the same loss counts for more
             cost = self.costs[column]
             best = np.where(best > 0, best / cost, best * cost)
         return best
+
+    def _steps(self, owner: Ints, trial: Matrix) -> Matrix:
+        """How much farther from its start each trial is than its owner was before."""
+        heom, start = self.nice.heom_, self.start[owner]
+        step: Matrix = heom.between(start, trial) - heom.between(start, self.current[owner])
+        return step
 
     def _errors(self, rows: Matrix, frame: pd.DataFrame | None = None) -> Matrix:
         measure = self.nice.auto_encoder_

@@ -1,5 +1,7 @@
 """Regions around single rows, projected: the owner's region stays as it is, and only what must move is shown."""
 
+import pickle
+
 import numpy as np
 import pytest
 from moves_twin import LIMITS, breaches, labels, people, scores
@@ -8,6 +10,8 @@ import countervail as cv
 from countervail.core.loss import cell_widths
 from countervail.model import train_forest
 from countervail.protect import GraspSearch
+from countervail.protect.cfk.moves.project import KnownRegions, OwnedRegion
+from countervail.protect.cfk.space import Boxes
 from countervail.testing import small_model, small_table
 
 REWARDS = ("sparsity", "proximity", "plausibility")
@@ -109,3 +113,36 @@ def test_boxes_reach_as_far_as_their_regions(level, seeds):
         boxes = solved.boxes.take(np.flatnonzero(solved.found))
         ours, plain = search.space_.widths(boxes), cell_widths(search.space_.regions(boxes), table)
         np.testing.assert_allclose(ours, plain, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_region_is_solved_once_for_all_who_ask_later(search, seeds):
+    """Whoever asks after others gets what she would have got alone; of regions that are known nobody is asked."""
+    for seed in seeds(3, 100):
+        table, queries, model = people(seed, 50), people(seed + 500, 12), (labels if seed % 2 else scores)(seed)
+        rows, singles = [], [queries.frame.iloc[i : i + 1] for i in range(12)]
+
+        def asked(frame, model=model, rows=rows):
+            rows.append(len(frame))
+            return model(frame)
+
+        made = cv.CFK(k=4, search=search, reward="proximity")
+        fitted = made.fit(table, asked)
+        whole, alone = fitted.explain(queries).to_json(), [made.fit(table, model).explain(q).to_json() for q in singles]
+        assert [fitted.explain(q).to_json() for q in singles] == alone
+        rows.clear()
+        assert fitted.explain(queries).to_json() == whole
+        known = sum(rows)
+        fresh = made.fit(table, asked)
+        rows.clear()
+        assert fresh.explain(queries).to_json() == whole
+        assert known < sum(rows)
+
+
+def test_what_is_known_of_regions_is_bounded_and_stays_here():
+    known = KnownRegions(3)
+    for row in range(10):
+        known.put(row, OwnedRegion(Boxes(*(np.zeros((1, 1), dtype=int) for _ in range(3))), 1.0))
+        assert known.get(row) is not None and len(known._held) <= 3
+    again = pickle.loads(pickle.dumps(known))
+    assert not again._held and again._room == 3

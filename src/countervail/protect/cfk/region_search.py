@@ -24,7 +24,7 @@ from countervail.explain.nice import NICE
 from countervail.protect.cfk.base import SAMPLED, SearchSettings
 from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.amounts import Amounts, Rounding
-from countervail.protect.cfk.moves.project import JoinedOwners, OwnedRegions, RankedOwners, way_left
+from countervail.protect.cfk.moves.project import JoinedOwners, KnownRegions, OwnedRegions, RankedOwners, way_left
 from countervail.protect.cfk.moves.relax import advised
 from countervail.protect.cfk.moves.search import MoveSearch, MovesFound, moved_answers, whole_cells
 from countervail.protect.cfk.moves.sets import PROJECTED, AskedModel
@@ -76,7 +76,7 @@ class RegionSearch(BaseEstimator, ABC):
         self.desired_ = Aim(self.decision_, settings.target, table.schema, settings.owner).aimed()
         self.constraints_ = settings.constraints(self.encoder_)
         quasi = np.isin(np.arange(self.rows_.shape[1]), self.space_.columns)
-        self.amounts_ = Amounts.of(self.encoder_, quasi, self.rows_)
+        self.amounts_, self.known_ = Amounts.of(self.encoder_, quasi, self.rows_), KnownRegions.of(self.space_)
         return self
 
     @property

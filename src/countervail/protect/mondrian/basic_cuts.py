@@ -14,6 +14,7 @@ from countervail.protect.mondrian.constraints import (
     inner,
     kernel,
 )
+from countervail.protect.mondrian.cuts import copy_codes, sort_codes
 from countervail.protect.mondrian.grow import CUT_LEAF, CUT_ORDERED, CUT_SET, Partition, Tree
 from countervail.protect.mondrian.loss import extent, relative_width
 
@@ -63,8 +64,9 @@ def grow_basic(
     starts, middles, stops = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
     members = np.empty(64, np.int32)
     n_members = 0
-    rows = np.arange(n_rows).astype(np.int32)
-    moved = np.empty(n_rows, np.int32)
+    rows, moved = np.empty(n_rows, np.int32), np.empty(n_rows, np.int32)
+    for r in range(n_rows):
+        rows[r] = r
     # Two numbers per attribute: lowest and highest code, or (any code below, level) of a node of the hierarchy. They
     # are brought up to date only when the attribute is tried, as in the original.
     low, high = np.zeros(q, np.int32), np.zeros(q, np.int32)
@@ -72,7 +74,8 @@ def grow_basic(
     stack_node = np.zeros(n_rows + 1, np.int32)
     stack_start, stack_stop = np.zeros(n_rows + 1, np.int64), np.zeros(n_rows + 1, np.int64)
     stack_stop[0] = n_rows
-    stack_low[0], stack_high[0] = lows[0], highs[0]
+    copy_codes(lows[0], stack_low[0])
+    copy_codes(highs[0], stack_high[0])
     hist = np.zeros(n_codes, np.int64)
     group_rows = np.zeros(n_codes, np.int64)
     groups = np.empty(n_codes, np.int32)
@@ -84,7 +87,8 @@ def grow_basic(
     while depth > 0:
         depth -= 1
         node, start, stop = stack_node[depth], stack_start[depth], stack_stop[depth]
-        low[:], high[:] = stack_low[depth], stack_high[depth]
+        copy_codes(stack_low[depth], low)
+        copy_codes(stack_high[depth], high)
         total = 0
         for r in range(start, stop):
             total += counts[rows[r]]
@@ -162,7 +166,7 @@ def grow_basic(
                     m = 0
             if m < 2:
                 continue
-            groups[:m].sort()
+            sort_codes(groups, np.int64(m))
             fine = True
             if not plain:
                 for i in range(m):
@@ -183,7 +187,8 @@ def grow_basic(
         if not found:
             cells[node] = n_cells
             if once:
-                lows[n_cells], highs[n_cells] = low, high
+                copy_codes(low, lows[n_cells])
+                copy_codes(high, highs[n_cells])
             for r in range(start, stop):
                 cell_of[rows[r]] = n_cells
             n_cells += 1
@@ -205,11 +210,12 @@ def grow_basic(
                 if codes[rows[r], j] > threshold:
                     moved[b] = rows[r]
                     b += 1
-            rows[start:stop] = moved[start:stop]
+            copy_codes(moved[start:stop], rows[start:stop])
             lefts[node], rights[node] = n_nodes, n_nodes + 1
             for half in range(2):
                 at = depth + half
-                stack_low[at], stack_high[at] = low, high
+                copy_codes(low, stack_low[at])
+                copy_codes(high, stack_high[at])
                 stack_node[at] = n_nodes + 1 - half
                 stack_start[at], stack_stop[at] = (a, stop) if half == 0 else (start, a)
                 if half == 0:
@@ -232,10 +238,10 @@ def grow_basic(
             g = data.ancestors[tree, v, level] if level > 0 else v
             moved[group_rows[g]] = rows[r]
             group_rows[g] += 1
-        rows[start:stop] = moved[start:stop]
+        copy_codes(moved[start:stop], rows[start:stop])
         if n_members + m * (m + 1) // 2 > members.shape[0]:
             larger = np.empty(2 * (n_members + m * (m + 1) // 2), np.int32)
-            larger[:n_members] = members[:n_members]
+            copy_codes(members[:n_members], larger)
             members = larger
         at = start
         for i in range(m):
@@ -256,7 +262,8 @@ def grow_basic(
                 n_nodes += 2
             # Reversed, so that the first child is taken from the stack first.
             slot = depth + m - 1 - i
-            stack_low[slot], stack_high[slot] = low, high
+            copy_codes(low, stack_low[slot])
+            copy_codes(high, stack_high[slot])
             stack_low[slot, j], stack_high[slot, j] = codes[rows[at], j], level
             stack_node[slot], stack_start[slot], stack_stop[slot] = child, at, at + n
             at += n

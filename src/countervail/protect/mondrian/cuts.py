@@ -203,7 +203,7 @@ def plain_cut(
 
 
 @inner
-def _sort(values: Ints, n: Whole) -> None:
+def sort_codes(values: Ints, n: Whole) -> None:
     """Ascending, in place (Shell's way): the library's own takes a second to compile."""
     gap = 1
     while 9 * gap < n:
@@ -216,6 +216,13 @@ def _sort(values: Ints, n: Whole) -> None:
                 at -= gap
             values[at] = value
         gap //= 3
+
+
+@inner
+def copy_codes(source: Ints, target: Ints) -> None:
+    """One by one: for a slice the compiler needs a second, most of it for words about slices that do not fit."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
 
 
 @inner
@@ -330,7 +337,7 @@ def fitting_cut(
     """The cut of an ordered attribute that keeps l and t: (last code on the left or -1, rows on the left)."""
     hist, weights, values, index_of = longs[HIST], longs[WEIGHTS], ints[VALUES], ints[INDEX_OF]
     m = present(codes, counts, low, high, values, hist)
-    _sort(values, m)
+    sort_codes(values, m)
     for i in range(m):
         v = values[i]
         weights[i] = hist[v]

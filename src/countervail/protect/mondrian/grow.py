@@ -517,10 +517,12 @@ def cut_parts(
     branches, first = [], 0
     distinct, cells = [], []
     for value, rows in parts:
+        every = len(rows) == len(codes)  # in their order, as parts have it
+        some, values = (codes, secret) if every else (codes[rows], secret[rows])
         if weights is None:
-            some, values, counts, which = as_one(codes[rows], secret[rows], data.sizes, len(constraints.share))
+            some, values, counts, which = as_one(some, values, data.sizes, len(constraints.share))
         else:
-            some, values, counts, which = codes[rows], secret[rows], weights[rows], np.arange(len(rows), dtype=np.int32)
+            counts, which = weights[rows], np.arange(len(rows), dtype=np.int32)
         found = cut(some, counts, values, data, constraints)
         check(found.failed, int(counts.sum()))
         branches.append(Branch(value, first, found.tree))
@@ -528,4 +530,5 @@ def cut_parts(
         distinct.append(some)
         cells.append(found.cell_of + np.int32(first))
         first += found.n_cells
-    return CutRows(branches, cell_of, first, np.concatenate(distinct), np.concatenate(cells))
+    joined = (distinct[0], cells[0]) if len(cells) == 1 else (np.concatenate(distinct), np.concatenate(cells))
+    return CutRows(branches, cell_of, first, *joined)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -41,12 +41,13 @@ from countervail.protect.mondrian.columns import (
 )
 from countervail.protect.mondrian.constraints import CutConstraints, Ints, Longs, Requirements, check_word, is_number
 from countervail.protect.mondrian.cut_tree import CutTree
-from countervail.protect.mondrian.grow import CutRows, cut_parts, partition
+from countervail.protect.mondrian.grow import CutRows, Partition, cut_parts, partition
 from countervail.protect.mondrian.labels import class_regions, set_names
 from countervail.protect.mondrian.local.exchange import improve
 from countervail.protect.mondrian.named.gaps import partition_named
 from countervail.protect.mondrian.narrow import leave_out, share_ties
 from countervail.protect.mondrian.scanned.learn import CountedRows, learn_scan
+from countervail.protect.mondrian.sorted_growth import MANY, partition_sorted
 from countervail.protect.mondrian.without_one import without_each
 from countervail.protect.saved import Savable, parameters_to_json, release_from_json, release_to_json
 
@@ -218,7 +219,9 @@ class Mondrian(Savable, ClassProtector):
         self.quasi_, codes = encode(table, self.hierarchies_)
         data = describe(self.quasi_, tree_loss=self.labels == "hierarchy")
         secret, constraints = required.read(table, self.hierarchies_, counts, most)
-        cut = partial(partition, gain=self.choose == "gain")
+        cut: Callable[..., Partition] = partial(partition, gain=self.choose == "gain")
+        if self.choose == "gain" and len(codes) > MANY:
+            cut = partition_sorted
         if self.choose == "gain" and (gaps := named_gaps(self.quasi_, tree_loss=data.tree_loss)):
             cut = partial(partition_named, gaps=gaps)
         check = partial(required.check_part, table=table, by=self.by_, most=most)

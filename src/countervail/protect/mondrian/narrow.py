@@ -27,6 +27,7 @@ from countervail.protect.mondrian.constraints import (
     inner,
     kernel,
 )
+from countervail.protect.mondrian.cuts import copy_codes
 from countervail.protect.mondrian.labels import by_cell
 from countervail.protect.mondrian.loss import climb, ordered_loss
 
@@ -165,7 +166,8 @@ def _both_fit(secret: Ints, rows: Ints, at: int, constraints: CutConstraints, wo
         return False
     if constraints.diversity == 0 and constraints.closeness == 0:
         return True
-    work.left[:], work.right[:] = 0, 0
+    for s in range(work.left.shape[0]):
+        work.left[s], work.right[s] = 0, 0
     for i in range(rows.shape[0]):
         if i < at:
             work.left[secret[rows[i]]] += 1
@@ -231,7 +233,7 @@ def _share_ties(
                         loss += (total - at) * rows_loss(codes, line[at:], order[i], data, work.stamp, mark)
                     if loss < best_loss:
                         best_at, best_loss = at, loss
-                        best_rows[:total] = line
+                        copy_codes(line, best_rows)
                     if not gain:
                         break
                 if not gain and best_at > 0:
@@ -241,7 +243,7 @@ def _share_ties(
                     out[rows[i]] = n_new
                 n_new += 1
                 continue
-            rows[first:last] = best_rows[:total]
+            copy_codes(best_rows[:total], rows[first:last])
             stack[depth, 0], stack[depth, 1] = first + best_at, last
             stack[depth + 1, 0], stack[depth + 1, 1] = first, first + best_at
             depth += 2
@@ -353,7 +355,8 @@ def _best_move(
             if lost == 0 or lost > most or people - lost < constraints.k:
                 continue
             left, lines = people - lost, 0
-            work.left[:] = 0
+            for s in range(work.left.shape[0]):
+                work.left[s] = 0
             for i in range(n):
                 if not gone[i]:
                     rest[lines] = rows[i]
@@ -368,7 +371,8 @@ def _best_move(
             spared = left * (whole - loss) / lost
             if spared > best + _SLACK:
                 best, best_lost = spared, lost
-                best_gone[:n] = gone[:n]
+                for i in range(n):
+                    best_gone[i] = gone[i]
     return best, best_lost, used
 
 

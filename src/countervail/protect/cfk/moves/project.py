@@ -8,8 +8,8 @@ to at least that owner's region.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -20,48 +20,105 @@ from countervail.protect.cfk.moves.allowed import Allowed
 from countervail.protect.cfk.moves.askers import Askers, Moves, Reachable
 from countervail.protect.cfk.moves.offers import Offers
 from countervail.protect.cfk.moves.sets import Trials
-from countervail.protect.cfk.space import Boxes
+from countervail.protect.cfk.space import Boxes, Space
 
 if TYPE_CHECKING:
     from countervail.protect.cfk.region_search import RegionSearch
 
+_MEMORY: Final = 1 << 26  # bytes, about, of what is known about regions
+
+
+@dataclass(eq=False, slots=True)
+class OwnedRegion:
+    """The region of one training row; `pureness` is NaN where there is none. Offers and cells are made when asked."""
+
+    boxes: Boxes
+    pureness: float
+    offers: Offers | None = None
+    regions: Regions | None = None
+
+
+class KnownRegions:
+    """Regions that were solved for earlier queries, for those to come: a region does not depend on who asks.
+
+    Where there is room for no more, it begins anew. A copy or a pickle begins empty.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._held: dict[int, OwnedRegion] = {}
+        self._room = room
+
+    @classmethod
+    def of(cls, space: Space) -> Self:
+        """Room for as many regions as fit the memory: a mark for each code, and tables for each code of a set."""
+        one = space.positions.size + 32 * int(space.sizes[~space.interval].sum()) + 8192
+        return cls(max(1, _MEMORY // one))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._room,)
+
+    def get(self, row: int) -> OwnedRegion | None:
+        """What is known about a training row."""
+        return self._held.get(row)
+
+    def put(self, row: int, owned: OwnedRegion) -> None:
+        """Keep it for later queries."""
+        if len(self._held) >= self._room:
+            self._held = {}
+        self._held[row] = owned
+
 
 class OwnedRegions:
-    """The region of each training row that was asked about, solved once; `pureness` is NaN where there is none."""
+    """The region of each training row that a batch asks about, solved once."""
 
     def __init__(self, search: RegionSearch) -> None:
         self._search = search
-        self._boxes: dict[int, Boxes] = {}
-        self._pureness: dict[int, float] = {}
-        self._last: tuple[list[int], Regions] = ([], search.space_.regions(search.space_.no_boxes(0)))
+        self._mine: dict[int, OwnedRegion] = {}
 
     def solve(self, rows: Ints) -> Floats:
         """How pure the region of each row is."""
-        if len(fresh := np.array([r for r in np.unique(rows) if r not in self._pureness], dtype=np.int64)):
+        wanted = rows.tolist()
+        known = self._search.known_
+        for row in {*wanted} - {*self._mine}:
+            if (held := known.get(row)) is not None:
+                self._mine[row] = held
+        if fresh := sorted({*wanted} - {*self._mine}):
             solved = self._search.solve_rows(self._search.rows_[fresh])
-            for i, row in enumerate(fresh.tolist()):
-                self._boxes[row] = solved.boxes.take(np.array([i]))
-                self._pureness[row] = float(solved.pureness[i]) if solved.found[i] else np.nan
-        return np.array([self._pureness[r] for r in rows.tolist()])
+            for i, row in enumerate(fresh):
+                pureness = float(solved.pureness[i]) if solved.found[i] else np.nan
+                self._mine[row] = OwnedRegion(solved.boxes.take(np.array([i])), pureness)
+                known.put(row, self._mine[row])
+        return np.array([self._mine[r].pureness for r in wanted])
 
     def regions(self, rows: Ints) -> Regions:
         """The regions of rows that have one."""
-        if self._last[0] != (wanted := rows.tolist()):
-            self._last = (wanted, self._search.space_.regions(self._joined(wanted)))
-        return self._last[1]
+        if len(rows) != 1:
+            return self._search.space_.regions(self._joined(rows))
+        one = self._mine[int(rows[0])]
+        if one.regions is None:
+            one.regions = self._search.space_.regions(one.boxes)
+        return one.regions
 
     def offers(self, rows: Ints) -> Offers:
         """Rows that have a region as candidates."""
+        if len(rows) != 1:
+            return self._offered(rows)
+        one = self._mine[int(rows[0])]
+        if one.offers is None:
+            one.offers = self._offered(rows)
+        return one.offers
+
+    def _offered(self, rows: Ints) -> Offers:
         search, space, nobody = self._search, self._search.space_, np.zeros(0, dtype=np.int64)
         private = search.rows_[rows].copy()
         private[:, space.columns] = 0.0
-        widths, candidates = space.widths(self._joined(rows.tolist())), (np.arange(len(rows)), private)
+        widths, candidates = space.widths(self._joined(rows)), (np.arange(len(rows)), private)
         pool, steps = (nobody, private[:0]), search.settings_.amounts == "round"
         given = (search.encoder_, search.heom_, self.regions(rows), widths, space.values)
         return Offers.of(*given, candidates, pool, steps=steps)
 
-    def _joined(self, rows: list[int]) -> Boxes:
-        boxes = [self._boxes[r] for r in rows]
+    def _joined(self, rows: Ints) -> Boxes:
+        boxes = [self._mine[r].boxes for r in rows.tolist()]
         if len(boxes) == 1:
             return boxes[0]
         return Boxes(*(np.concatenate([getattr(b, name) for b in boxes]) for name in ("low", "high", "member")))
