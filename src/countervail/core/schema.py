@@ -28,7 +28,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 ACTIONABLE: tuple[Actionable, ...] = get_args(Actionable)
 _PLACES = 5
 _LARGEST = sys.float_info.max
-_FREE: dict[str, Any] = {"actionable": "any", "range": None, "forbidden": (), "step": None, "until": None}
+UNASKED: dict[str, Any] = {"actionable": "any", "range": None, "forbidden": (), "step": None, "until": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class Schema:
 
     def without_actions(self) -> Self:
         """The schema where anything may be asked of people, any way."""
-        free = (replace(c, **_FREE) for c in self.columns)
+        free = (replace(c, **UNASKED) for c in self.columns)
         return replace(self, columns=tuple(free))
 
     def with_inferred(self, names: Iterable[str]) -> Self:
