@@ -1,4 +1,4 @@
-"""How many rows are equal follows from who owns what: whoever holds the rows is told, and nothing that leaves says it."""
+"""How many rows are equal follows from who owns what: the owner is told, and nothing that leaves says it."""
 
 import importlib
 import json
