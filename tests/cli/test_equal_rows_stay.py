@@ -107,3 +107,18 @@ def test_identifiers_leave_nothing_to_say(run, folder, public_model):
     words = ("--rows", folder / "asked.csv", "--method", "cfk", "--k", 6, "-o", folder / "a.json")
     code, _, err = run("explain", folder / "named.csv", "-s", folder / "n.toml", *words)
     assert code == 0 and "For you alone" not in err and "each row counts" not in err
+
+
+@pytest.mark.parametrize("method", ["private-synthetic", "dp-table"])
+def test_the_owner_is_told_that_a_promise_is_about_one_row_of_a_person(run, folder, public_model, method):
+    WORLDS[0].assign(id=np.arange(18) // 3).to_csv(folder / "named.csv", index=False)
+    table = cv.Table.from_frame(WORLDS[0], target="ok", favourable="yes", quasi_identifiers=["age"], domains=DOMAINS)
+    column = replace(table.schema["ill"], name="id", role="identifier", domain=None)
+    write_schema(replace(table.schema, columns=(*table.schema, column)), folder / "n.toml")
+    out = folder / "a.csv"
+    words = ("--method", method, "--epsilon", 1, "-o", out)
+    asked = ("--rows", folder / "asked.csv") if method == "private-synthetic" else ()
+    command = "explain" if asked else "anonymize"
+    code, told, err = run(command, folder / "named.csv", "-s", folder / "n.toml", *words, *asked, "--json")
+    assert code == 0 and "For you alone: Some people have up to 3 rows" in " ".join(err.split())
+    assert "up to 3 rows" not in told + out.read_text(encoding="utf-8")

@@ -61,6 +61,7 @@ from countervail.cli.shared.reading import (
     equal_rows,
     noted_warnings,
     read_table,
+    tell_own_rows,
 )
 from countervail.cli.shared.sweep import compare_k
 from countervail.core.arrays import Ints
@@ -69,6 +70,7 @@ from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import read_schema
+from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.people import people_of, person_columns, rows_per_person
 from countervail.core.region import Range
 from countervail.core.release import Release
@@ -322,6 +324,8 @@ def anonymize(
         else:
             if equal is not None:
                 tell_owner(f"{_counted_each(equal)} If some are one person's, keep one row for each person.")
+            if isinstance(release.guarantee, DifferentialPrivacy):
+                tell_own_rows(people)
             write_files({output: frame_writer(shown, output, bom=bom)})
         tick(4, 4)
     if not rows_kept:

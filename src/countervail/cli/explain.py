@@ -47,7 +47,7 @@ from countervail.cli.shared.constraints import (
 )
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
-from countervail.cli.shared.reading import note_equal_rows, read_rows, read_table, tell_equal_rows
+from countervail.cli.shared.reading import note_equal_rows, read_rows, read_table, tell_equal_rows, tell_own_rows
 from countervail.cli.shared.saving import Save, check_save, save_explainer
 from countervail.cli.shared.scan_answers import answer_scan, check_asked, check_counted, open_queries, tell_answers
 from countervail.core.canonical import canonical_value
@@ -271,6 +271,8 @@ def explain(
     warn(warned)
     table = read_table(data, schema)
     (note_equal_rows if isinstance(promise, NoGuarantee) else tell_equal_rows)(table)
+    if private:
+        tell_own_rows(table)
     if previous is not None and not table.schema.names("identifier"):
         raise ParameterError(
             "--previous recognises people by identifiers, and the schema declares none. Give the column that names "

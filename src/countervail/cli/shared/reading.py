@@ -19,6 +19,7 @@ from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import InputWarning, ModelWarning, PrivacyWarning
 from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
+from countervail.core.people import rows_per_person
 from countervail.core.schema import Schema
 from countervail.core.table import Table
 
@@ -124,6 +125,15 @@ def tell_equal_rows(table: Table) -> None:
     if found := equal_rows(table):
         seen = f"{found.words}, {LOOK_REPEATED}" if found.copied else found.words
         tell_owner(f"{seen}. If some are one person's, keep one row for each person, or name people by an identifier.")
+
+
+def tell_own_rows(table: Table) -> None:
+    """Tell the owner where people have several rows, which a promise about one record does not cover."""
+    if (most := rows_per_person(table)) > 1:
+        tell_owner(
+            f"Some people have up to {most} rows, and the promise is about one: for all rows of such a person together "
+            f"epsilon is {most} times as large, or more with a delta. Give a table with one row for each person."
+        )
 
 
 def read_rows(path: Path, schema: Schema | None = None, *, text: tuple[str, ...] = ()) -> pd.DataFrame:
