@@ -375,7 +375,12 @@ class Schema:
         columns = tuple(
             replace(c, role=wanted.get(c.name, "attribute" if c.role in given else c.role)) for c in self.columns
         )
-        return replace(self, columns=columns)
+        # What was read off an identifier would be people's names.
+        named = (c.role == "identifier" and c.read and not c.numeric for c in columns)
+        return replace(
+            self,
+            columns=tuple(replace(c, levels=None, domain=None, read=False) if n else c for c, n in zip(columns, named)),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain JSON data."""
