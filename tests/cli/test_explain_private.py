@@ -93,3 +93,11 @@ def test_small_budgets_are_said_to_protect():
     assert "strong protection" in lines[1] and "times as likely" in lines[0]
     assert "some protection" in meaning(DifferentialPrivacy(0.1))[1]
     assert meaning(NoGuarantee("x")) == []
+
+
+def test_what_a_model_tells_is_left_aside_in_words():
+    public, private = DifferentialPrivacy(0.1), DifferentialPrivacy(0.1, given="private model", model_epsilon=1.0)
+    assert all("the model itself tells left aside" in meaning(p)[0] for p in (public, private))
+    once = DifferentialPrivacy(0.1, None, given="private model", model_epsilon=1.0)
+    assert not any("aside" in line for line in meaning(once))
+    assert not any("aside" in line for line in meaning(DifferentialPrivacy(0.1, None, given="no model")))

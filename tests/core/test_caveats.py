@@ -8,6 +8,7 @@ import pytest
 import countervail as cv
 from countervail.cli.shared.common import pointing_note
 from countervail.cli.shared.epsilon import check_private
+from countervail.cli.shared.reading import EACH_ROW
 from countervail.core.words.catalogue import LANGUAGES, catalogue
 from countervail.core.words.caveats import say_caveat
 from countervail.explain import base, nice
@@ -30,6 +31,7 @@ ARISE = {
     "unseen": explain_command._UNSEEN.format("debt, income"),
     "memorised": check_private("rows.csv", None)[0],
     "pointing": pointing_note(["a", "b"]),
+    "each_row": f"Note: {EACH_ROW}",
 }
 
 

@@ -304,3 +304,25 @@ def test_frames_are_the_same_without_the_short_way(kind, monkeypatch):
     for short in ("_OF_BLOCKS", "_OF_ARRAYS"):
         monkeypatch.setattr(arrays, short, None)
         pd.testing.assert_frame_equal(encoder.decode(encoder.encode(frame)), quick)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "Int8", "UInt16", "int8[pyarrow]"])
+@pytest.mark.parametrize("explainer", [NICE(target="favourable"), CFK(k=3, search="exact"), CFK(k=3)], ids=str)
+def test_people_with_larger_numbers_than_a_column_holds_are_decided_about_as_they_are(explainer, dtype):
+    """Somebody who earns 5000 was asked about as -120, because the table's numbers fit 8 bits."""
+    pay = np.array([3, 40, 60, 70, 80, 90, 10, 20, 100, 99])
+    frame = pd.DataFrame({"age": np.arange(10) // 5, "pay": pd.Series(pay).astype(dtype)})
+    frame["ok"] = np.where(pay > 50, "yes", "no")
+    table = Table.from_frame(frame, target="ok", favourable="yes", quasi_identifiers=["age"])
+
+    def model(rows):
+        return np.where(rows["pay"].to_numpy(dtype=float) > 50, "yes", "no")
+
+    fitted = explainer.fit(table, model)
+    for asked in (pd.DataFrame({"age": [0, 1, 0], "pay": [3_000_000_000, -3_000_000_000, 20]}), frame[["age", "pay"]]):
+        said = fitted.explain(asked)
+        assert said.before.tolist() == model(asked).tolist()
+        assert said.factuals["pay"].astype(float).tolist() == asked["pay"].astype(float).tolist()
+        assert (said.counterfactuals["pay"][said.found].astype(float) > 50).all()
+    narrow = conform_rows(frame[["age", "pay"]], table, "test")
+    assert narrow["pay"].dtype == table.frame["pay"].dtype, "what fits stays as the model knows it"

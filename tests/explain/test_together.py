@@ -152,3 +152,25 @@ def test_the_command_writes_shared_changes(run, tmp_path):
     assert shown["people"].sum() > 0 and "age" not in shown.columns
     code, _, err = run(*words, "--shared", tmp_path / "shared.txt")
     assert code == 2 and "must end in one of" in err
+
+
+def one_label(table):
+    return cv.Table(table.frame.assign(ok="no"), table.schema)
+
+
+def whole_numbers(table):
+    return cv.Table(table.frame.assign(income=table.frame["income"].round().astype(int)), table.schema)
+
+
+@pytest.mark.parametrize(
+    "made", [cv.PrivateSynthetic(20.0, rows=300), cv.PrivateHistograms(20.0, records=200)], ids=str
+)
+def test_the_table_behind_noisy_answers_has_no_part_in_what_is_shared(made):
+    """Its labels and dtypes had: a table whose people all have one label ended in an error."""
+    found = answers(made)
+    texts = [cv.share_changes(found, small_model).to_text()]
+    for other in (one_label(TABLE), whole_numbers(TABLE), small_table(3)):
+        texts.append(cv.share_changes(found.with_parts(audit=other), small_model).to_text())
+        texts.append(cv.share_changes(found, small_model, table=other).to_text())
+    texts.append(cv.share_changes(found.without_audit(), small_model).to_text())
+    assert found.found.any() and len(set(texts)) == 1

@@ -79,6 +79,18 @@ def test_what_one_asker_stored_never_shows_another_her_values():
     assert not (e.counterfactuals["income"] == 20.137).any()
 
 
+@pytest.mark.parametrize("kind", PER_ANSWER)
+def test_an_answer_within_another_end_of_a_way_is_another_answer(kind):
+    """What was drawn without the end was replayed, and left people beyond it without an answer."""
+    ledger, table, rows = cv.Ledger("people", epsilon=1.0), small_table(), refused().iloc[[0]]
+    for left, until in ((9, None), (8, 60.0), (7, 70.0), (7, None), (7, 60.0)):
+        upwards = table.schema.with_column("income", actionable="up", until=until)
+        ended = cv.Table(table.frame, upwards)
+        found = answers(fitted(kind, ledger, ended), rows)
+        assert ledger.left(0.1) == left, until
+        assert until is None or (found.counterfactuals["income"].dropna() <= until).all()
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_clone_refit_another_fit_and_one_row_more_share_the_budget(kind):
     ledger = cv.Ledger("people", epsilon=0.1)

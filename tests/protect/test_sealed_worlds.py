@@ -259,6 +259,29 @@ def test_pickles_hold_what_files_hold(tmp_path):
         assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    "protector", [cv.CFK(k=3), cv.Mondrian(k=3), cv.Microaggregation(3), cv.KCommonPatterns(k=2)], ids=str
+)
+def test_files_and_pickles_name_nobody_however_identifiers_are_stored(protector, late, tmp_path):
+    """Identifiers stored as ordered categories stood in saved tables as the levels of their column, each of them."""
+    frame = people(0).assign(id=pd.Categorical([f"person-{i}" for i in range(18)], ordered=True))
+    roles = {"quasi_identifiers": QUASI, "sensitive": ["ill"]} | ({} if late else {"identifiers": ["id"]})
+    named = cv.Table.from_frame(frame, target="ok", favourable="yes", **roles)
+    named = named.with_roles(identifier=["id"]) if late else named
+    made = protector.fit(named, model) if isinstance(protector, cv.CFK) else protector.fit(named)
+    made.save(tmp_path / "p.json")
+    left = made.explain(asked(0)) if isinstance(protector, cv.CFK) else made.protect()
+    for content in (
+        (tmp_path / "p.json").read_bytes(),
+        pickle.dumps(made),
+        pickle.dumps(left),
+        left.to_json().encode(),
+    ):
+        assert b"person-" not in content
+    assert "person-" not in repr(named.schema)
+
+
 def test_a_measure_asks_for_the_table_when_it_is_gone():
     made = cv.CFK(k=3).fit(table(people(3, 40)), model)
     answers = made.explain(asked(1))

@@ -50,10 +50,19 @@ from countervail.cli.shared.common import (
     remark,
     say,
     say_json,
+    tell_owner,
 )
 from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
-from countervail.cli.shared.reading import LOOK_REPEATED, ROWS_IN_AN_ENGINE, equal_rows, noted_warnings, read_table
+from countervail.cli.shared.reading import (
+    EACH_ROW,
+    LOOK_REPEATED,
+    ROWS_IN_AN_ENGINE,
+    equal_rows,
+    noted_warnings,
+    read_table,
+    tell_own_rows,
+)
 from countervail.cli.shared.sweep import compare_k
 from countervail.core.arrays import Ints
 from countervail.core.counting.copies import EqualRows
@@ -61,6 +70,7 @@ from countervail.core.errors import ParameterError
 from countervail.core.files.frames import ENDINGS, frame_writer, text_writer, write_files
 from countervail.core.files.release_file import PublishedFile
 from countervail.core.files.schema_file import read_schema
+from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.people import people_of, person_columns, rows_per_person
 from countervail.core.region import Range
 from countervail.core.release import Release
@@ -290,6 +300,8 @@ def anonymize(
     with progress("Anonymising", quiet=as_json) as tick:
         tick(0, 4)
         people, equal = _people(data, schema, person, rows_are_people)
+        if not people.schema.names("identifier") and not rows_are_people:
+            note(EACH_ROW)
         table, protector = ready(people)
         rows_kept = method in releasing_rows()
         if rows_kept:
@@ -306,12 +318,14 @@ def anonymize(
             kept = {} if previous is None else {previous: text_writer(protector.roster_.to_json())}
             if equal is not None:
                 fewest = equal.least(protector.cell_of_.astype(np.int64))
-                note(f"{_counted_each(equal)} If equal rows are one person's, the smallest class holds {fewest:,}.")
+                tell_owner(f"{_counted_each(equal)} If equal rows are one person's, the smallest class has {fewest:,}.")
             _note_checking(shown, people)
             found = _write(release, table, shown, _Paths(data, output, report, bom), k or USUAL["k"], unused, kept)
         else:
             if equal is not None:
-                note(f"{_counted_each(equal)} If some are one person's, keep one row for each person.")
+                tell_owner(f"{_counted_each(equal)} If some are one person's, keep one row for each person.")
+            if isinstance(release.guarantee, DifferentialPrivacy):
+                tell_own_rows(people)
             write_files({output: frame_writer(shown, output, bom=bom)})
         tick(4, 4)
     if not rows_kept:

@@ -47,7 +47,7 @@ from countervail.cli.shared.constraints import (
 )
 from countervail.cli.shared.epsilon import check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
-from countervail.cli.shared.reading import note_equal_rows, read_rows, read_table
+from countervail.cli.shared.reading import note_equal_rows, read_rows, read_table, tell_equal_rows, tell_own_rows
 from countervail.cli.shared.saving import Save, check_save, save_explainer
 from countervail.cli.shared.scan_answers import answer_scan, check_asked, check_counted, open_queries, tell_answers
 from countervail.core.canonical import canonical_value
@@ -270,7 +270,9 @@ def explain(
 
     warn(warned)
     table = read_table(data, schema)
-    note_equal_rows(table)
+    (note_equal_rows if isinstance(promise, NoGuarantee) else tell_equal_rows)(table)
+    if private:
+        tell_own_rows(table)
     if table.schema.target is None:
         raise SchemaError(
             "The schema declares no target: give the column of the decisions the role 'target', and name the good ones "

@@ -28,6 +28,8 @@ def conform_column(values: pd.Series, column: Column) -> tuple[pd.Series, Column
         return values, column
     check_hashable(values)
     if column.type == "ordinal" and column.levels is None:
+        if column.role == "identifier":  # its levels would be people's names, and stand in every file of the schema
+            return values, column
         if not (isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.ordered):
             raise SchemaError(
                 f"Ordinal column '{column.name}' needs its levels in order: declare levels=[...] or use an ordered "

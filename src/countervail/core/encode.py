@@ -115,12 +115,13 @@ class Coding:
     def decode(self, codes: Matrix) -> Any:
         """The values of `codes` in the column's own dtype, as an array of numpy or pandas."""
         if self.numeric:
-            if isinstance(self.dtype, np.dtype) and (self.dtype.kind == "f" or not np.isnan(codes).any()):
-                return (codes if self.dtype.kind == "f" else np.rint(codes)).astype(self.dtype)
-            if not pd.api.types.is_integer_dtype(self.dtype):
-                return pd.Series(codes).astype(self.dtype).array
+            dtype = _with_room(self.dtype, codes)
+            if isinstance(dtype, np.dtype) and (dtype.kind == "f" or not np.isnan(codes).any()):
+                return (codes if dtype.kind == "f" else np.rint(codes)).astype(dtype)
+            if not pd.api.types.is_integer_dtype(dtype):
+                return pd.Series(codes).astype(dtype).array
             whole = pd.Series(np.rint(codes))
-            return whole.astype("Int64" if np.isnan(codes).any() else self.dtype).array
+            return whole.astype("Int64" if np.isnan(codes).any() else dtype).array
         return plain_array(self.lookup.take(codes.astype(np.intp)))
 
 
@@ -360,7 +361,7 @@ def _conform_query(values: pd.Series, column: Column, dtype: Any, owner: str) ->
                 f"Column '{column.name}' of the 'rows' given to {owner} has fractions, but the table holds whole "
                 f"numbers. Round them, or make the table's column float."
             )
-        dtype = dtype if len(present) == len(values) else "Int64"
+        dtype = _with_room(dtype, present.to_numpy(dtype=float)) if len(present) == len(values) else "Int64"
     try:
         return values.astype(dtype)
     except (ValueError, TypeError):
@@ -379,6 +380,20 @@ def _recategorised(values: pd.Series, dtype: pd.CategoricalDtype) -> pd.Series |
     if ((codes < 0) & (raw >= 0)).any():
         return None
     return pd.Series(pd.Categorical.from_codes(codes, dtype=dtype), index=values.index, name=values.name)
+
+
+def _with_room(dtype: Any, numbers: NDArray[np.float64]) -> Any:
+    """The dtype of a column; of whole numbers a larger one where some do not fit: they would wrap around in silence."""
+    if not pd.api.types.is_integer_dtype(dtype):
+        return dtype
+    plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+    known = numbers[~np.isnan(numbers)]
+    if plain.itemsize == 8 or not len(known):
+        return dtype
+    bounds = np.iinfo(plain)
+    if bounds.min <= known.min() and known.max() <= bounds.max:
+        return dtype
+    return np.dtype(np.int64) if isinstance(dtype, np.dtype) else "Int64"
 
 
 def _coding(values: pd.Series, column: Column) -> Coding:

@@ -28,7 +28,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 ACTIONABLE: tuple[Actionable, ...] = get_args(Actionable)
 _PLACES = 5
 _LARGEST = sys.float_info.max
-_FREE: dict[str, Any] = {"actionable": "any", "range": None, "forbidden": (), "step": None, "until": None}
+UNASKED: dict[str, Any] = {"actionable": "any", "range": None, "forbidden": (), "step": None, "until": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +340,7 @@ class Schema:
 
     def without_actions(self) -> Self:
         """The schema where anything may be asked of people, any way."""
-        free = (replace(c, **_FREE) for c in self.columns)
+        free = (replace(c, **UNASKED) for c in self.columns)
         return replace(self, columns=tuple(free))
 
     def with_inferred(self, names: Iterable[str]) -> Self:
@@ -375,7 +375,12 @@ class Schema:
         columns = tuple(
             replace(c, role=wanted.get(c.name, "attribute" if c.role in given else c.role)) for c in self.columns
         )
-        return replace(self, columns=columns)
+        # What was read off an identifier would be people's names.
+        named = (c.role == "identifier" and c.read and not c.numeric for c in columns)
+        return replace(
+            self,
+            columns=tuple(replace(c, levels=None, domain=None, read=False) if n else c for c, n in zip(columns, named)),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain JSON data."""

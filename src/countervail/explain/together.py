@@ -16,7 +16,7 @@ from countervail.core.constraints import Constraints
 from countervail.core.encode import Encoder, encode_queries
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
-from countervail.core.guarantee import Guarantee
+from countervail.core.guarantee import DifferentialPrivacy, Guarantee
 from countervail.core.table import Table
 from countervail.explain.answering import Aim, Queries
 from countervail.model.decision import Decision
@@ -96,7 +96,8 @@ def share_changes(
         The decisions that help.
     table : Table, optional
         The training table; default: the one that the answers still hold in this process. It tells how columns are
-        stored; no row of it is looked at.
+        stored and which labels there are; no row of it is looked at. Of answers that owe their privacy to noise nothing
+        of it is: they and the model tell that themselves.
     immutable, ranges, monotone, forbidden, max_changes : optional
         What may not be asked of people, as in :class:`NICE`, beside what the schema declares: give what the explainer
         was given, since a change that one person may make another may not.
@@ -129,11 +130,12 @@ def share_changes(
         raise bad_parameter(_OWNER, "found", "Explanations", type(found).__name__, "Call explain first.")
     if most is not None:
         check_count(_OWNER, "most", most)
-    held = found.training_table(table)
-    encoder = Encoder.fit(held)
     assert found.query is not None
     first = np.unique(found.query, return_index=True)[1]
     people = found.factuals.iloc[first].reset_index(drop=True)
+    noisy = isinstance(found.guarantee, DifferentialPrivacy)
+    held = _stand_in(found, people, model) if noisy else found.training_table(table)
+    encoder = Encoder.fit(held)
     wider, frame, x = encode_queries(people, held.schema, encoder, _OWNER)
     decision = Decision(model, held, _OWNER, ask_rows=False)
     asked = Aim(decision, target, held.schema, _OWNER).ask(wider, frame, x)
@@ -146,6 +148,19 @@ def share_changes(
     caveats = (*found.caveats, *((_SAMPLED,) if tries.sampled else ()))
     chosen, whom = tuple(proposed[j] for j, _ in taken), tuple(who for _, who in taken)
     return SharedChanges(chosen, whom, int((~asked.already).sum()), found.guarantee, caveats)
+
+
+def _stand_in(found: Explanations, people: pd.DataFrame, model: Any) -> Table:
+    """A table that stores columns as the answers do, of those who asked, with every label: nobody of the training
+    table has a part in it."""
+    schema = found.schema
+    target = schema[str(schema.target)]
+    labels = None if target.numeric else target.public
+    if labels is None:
+        labels = tuple(np.asarray(getattr(model, "classes_", found.after.dropna())).tolist())
+    rows = people.iloc[np.arange(max(len(people), len(labels))) % len(people)].reset_index(drop=True)
+    marked = [labels[i % len(labels)] for i in range(len(rows))]
+    return Table(rows.assign(**{target.name: marked})[[n for n in schema.names() if n in {*rows, target.name}]], schema)
 
 
 class _Tries:

@@ -498,6 +498,24 @@ def test_what_may_change_is_what_the_schema_says_now():
         assert (told_all["pay"].astype(float) <= 6).all()
 
 
+def test_steps_ends_and_forbidden_changes_are_what_the_schema_says_now():
+    """Those of the first schema stayed in force: none, so people were told what the second one rules out."""
+    frame = people(7, 60)
+    one, kept = fit(frame)
+    asked = people(11).drop(columns=["id", "ok"]).assign(pay=1, level=LEVELS[0])
+    asked["level"] = pd.Categorical(asked["level"], LEVELS, ordered=True)
+    now = kept.schema.with_column("level", forbidden=(("low", "high"),))
+    now = now.with_column("pay", step=4.0, actionable="up", until=8.0)
+    for fresh in (frame.iloc[:0], people(9, 8, start=100)):
+        later = cv.Table(joined(frame, fresh), now)
+        told_all = cv.CFK(k=4, previous=one.roster_).fit(later, model).explain(asked)
+        assert told_all.found.all()
+        assert (told_all.counterfactuals["level"] != "high").all()
+        assert (told_all.counterfactuals["pay"].astype(float) == 8.0).all()
+    ended = cv.Table(frame, now.with_column("pay", until=4.0))
+    assert not cv.CFK(k=4, previous=one.roster_).fit(ended, model).explain(asked).found.any()
+
+
 def test_which_decision_is_favourable_is_what_the_schema_says_now():
     frame = people(7, 60)
     one, kept = fit(frame)

@@ -251,6 +251,24 @@ def test_one_draw_serves_any_number_of_answers():
     assert pickle.loads(pickle.dumps(noisy)).noisy_.equals(noisy.noisy_)
 
 
+@pytest.mark.parametrize("kind", [cv.DPTable, cv.DPTableExplainer, cv.PrivateHistograms, cv.PrivateSynthetic])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_pickle_of_one_draw_names_nobody(kind, ordered):
+    """Identifiers that were stored as ordered categories stood in it as levels, each of them."""
+    table = small_table()
+    ids = pd.Categorical(table.frame["id"], ordered=ordered)
+    named = cv.Table.from_frame(
+        table.frame.assign(id=ids),
+        target="ok",
+        favourable="yes",
+        identifiers=["id"],
+        domains={c.name: c.domain if c.numeric else list(c.values) for c in table.schema if c.public},
+    )
+    made = fitted(kind, named)
+    held = [made, made.protect() if hasattr(made, "protect") else made.explain(small_table(3, seed=2))]
+    assert not any(b"person-" in pickle.dumps(part) for part in held)
+
+
 def test_every_query_is_drawn_afresh_even_an_equal_one():
     rows = pd.concat([small_table(12, seed=1).features.iloc[[0]]] * 40)
     answers = fitted(cv.PrivateNeighbours).explain(rows)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn.tree import DecisionTreeClassifier
 
 import countervail as cv
 from countervail.core.errors import BudgetError, ParameterError, PrivacyWarning, SchemaError
@@ -331,9 +332,26 @@ def test_a_ledger_of_epsilon_counts_epsilon_and_delta():
         fitted(ledger=cv.Ledger("others", epsilon=20.0, delta=1e-5, composition="basic"))
 
 
+def test_a_public_model_may_tell_more_of_its_people_than_epsilon_says():
+    """The sentence on every page said of answers as a whole what holds of what they tell beside the model."""
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame({"a": rng.integers(0, 10_001, 500), "ok": rng.choice(["no", "yes"], 500)}) for _ in "ab"]
+    domains = {"a": (0, 10_000, 10_001), "ok": ["no", "yes"]}
+    trained = cv.Table.from_frame(frames[0], target="ok", favourable="yes", domains=domains)
+    private = cv.PrivateSynthetic(epsilon=0.1).fit(
+        trained, DecisionTreeClassifier().fit(frames[0][["a"]], frames[0].ok)
+    )
+    told = [private.explain(f[["a"]]).status.eq("already_favourable").eq(f["ok"].eq("yes")).mean() for f in frames]
+    promise = private.guarantee()
+    assert told[0] / told[1] > 1.5 > promise.membership_bound() / 0.01, "of 1% false alarms more than the bound"
+    assert "what the model itself tells left aside" in promise.meaning
+
+
 def test_what_epsilon_means_for_one_person_is_said():
     words = fitted(epsilon=1.0).guarantee().meaning
     assert "at most 2.8 of 100" in words and "5.44 times (but for a chance of 3e-06)" in words
+    assert "one record, what the model itself tells left aside: " in words
+    assert "aside" not in cv.DPTable(epsilon=1.0).guarantee().meaning, "no model takes part"
     assert cv.DifferentialPrivacy(1000.0).membership_bound() == 1.0
     assert "rules nothing out" in cv.DifferentialPrivacy(1000.0).meaning
     # By hand: e * 0.01 + 1e-6, and nobody is told apart at a small epsilon.

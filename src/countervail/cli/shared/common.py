@@ -79,6 +79,11 @@ def note(text: str) -> None:
         remark(fresh)
 
 
+def tell_owner(text: str) -> None:
+    """What whoever holds the rows should know and nobody else: on the terminal, and in nothing that is handed on."""
+    remark(f"For you alone: {text}")
+
+
 def take_notes(texts: Iterable[str]) -> list[str]:
     """What goes into the JSON and on the page; those that are new are left to be said when it is their turn."""
     told = [text if text.startswith("Note: ") else f"Note: {text}" for text in texts]

@@ -33,9 +33,11 @@ def meaning(promise: Guarantee) -> list[str]:
     factor, chance = promise.odds_bound if once else (2.718281828459045 ** min(promise.epsilon, 700), 0.0)
     what = "All answers together" if once else "One answer"
     but = f" (but for a chance of {chance:g})" if chance else ""
+    apart = promise.given == "public model" or (promise.given == "private model" and not once)
+    aside = ", what the model itself tells left aside" if apart else ""
     lines = [
         f"{what} can make a guess about one person at most {factor:,.3g} times as likely or unlikely as without that "
-        f"person's record{but}."
+        f"person's record{but}{aside}."
     ]
     if once:
         again = "another run costs it again" if promise.budget is None else "another run takes the same draw"

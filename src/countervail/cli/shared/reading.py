@@ -14,17 +14,22 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from countervail.cli.shared.common import note
+from countervail.cli.shared.common import note, tell_owner
 from countervail.core.counting.copies import EqualRows
 from countervail.core.errors import InputWarning, ModelWarning, PrivacyWarning
 from countervail.core.files.csv_text import PLAIN, Reading
 from countervail.core.files.frames import read_frame
+from countervail.core.people import rows_per_person
 from countervail.core.schema import Schema
 from countervail.core.table import Table
 
 _OURS = (InputWarning, ModelWarning, PrivacyWarning)
 LOOK_REPEATED = "far more than chance explains: they look repeated"
 ROWS_IN_AN_ENGINE = "With --engine every row counts as a person; whether rows look repeated is not looked at."
+EACH_ROW = (
+    "No identifier names people, so each row counts as one person: if somebody has several, fewer people are behind "
+    "what is promised."
+)
 _READING: ContextVar[Reading] = ContextVar("reading", default=PLAIN)
 _FLAGS = {
     "encoding": "Of a CSV: such as cp1252 or latin-1. Default: UTF-8.",
@@ -108,6 +113,26 @@ def note_equal_rows(table: Table) -> None:
         note(
             f"{seen}. Here each counts as a person: if some are one person's, fewer people are behind what is "
             f"promised. Keep one row for each person, or give the column that names them the role 'identifier'."
+        )
+
+
+def tell_equal_rows(table: Table) -> None:
+    """The same beside what leaves with a promise: how many rows are equal follows from who owns what, so it is told to
+    the owner alone. That rows count as people follows from the schema."""
+    if table.schema.names("identifier"):
+        return
+    note(EACH_ROW)
+    if found := equal_rows(table):
+        seen = f"{found.words}, {LOOK_REPEATED}" if found.copied else found.words
+        tell_owner(f"{seen}. If some are one person's, keep one row for each person, or name people by an identifier.")
+
+
+def tell_own_rows(table: Table) -> None:
+    """Tell the owner where people have several rows, which a promise about one record does not cover."""
+    if (most := rows_per_person(table)) > 1:
+        tell_owner(
+            f"Some people have up to {most} rows, and the promise is about one: for all rows of such a person together "
+            f"epsilon is {most} times as large, or more with a delta. Give a table with one row for each person."
         )
 
 

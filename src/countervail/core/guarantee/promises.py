@@ -459,15 +459,16 @@ class DifferentialPrivacy(Guarantee):
 
     @property
     def meaning(self) -> str:
-        """What it means for one person, in words."""
+        """What it means for one person, in words; of a public model that was trained on people it says nothing."""
         caught = math.ceil(1000 * self.membership_bound()) / 10
         if caught >= 100:
             return "For one person it rules nothing out: the numbers are too large."
         odds, chance = math.ceil(100 * self.odds_bound[0]) / 100, self.odds_bound[1]
         but = f" (but for a chance of {chance:g})" if chance else ""
+        aside = ", what the model itself tells left aside" if self.given == "public model" else ""
         return (
-            f"For one person with one record: whoever accuses 1 of 100 others wrongly of being in the table finds at "
-            f"most {caught:g} of 100 who are, and his odds about her change at most {odds:g} times{but}."
+            f"For one person with one record{aside}: whoever accuses 1 of 100 others wrongly of being in the table "
+            f"finds at most {caught:g} of 100 who are, and his odds about her change at most {odds:g} times{but}."
         )
 
     @property

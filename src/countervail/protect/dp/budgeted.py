@@ -74,7 +74,9 @@ def spelling(
 
 def spell_constraints(constraints: Constraints) -> bytes:
     """All that is asked of an answer, as a digest; nothing where nothing is."""
-    asked = constraints.spelt()
+    names = constraints.encoder.names
+    ends = {names[j]: [way, end] for j, (way, end) in constraints.until.items() if constraints.ways.get(j) == way}
+    asked = constraints.spelt() | ({"until": ends} if ends else {})
     return hashlib.sha256(_spelt(asked).encode()).digest() if asked else b""
 
 

@@ -14,7 +14,7 @@ from countervail.core.encode import Encoder, encode_one, encode_queries, require
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.guarantee import DifferentialPrivacy
 from countervail.core.rng import generator
-from countervail.core.schema import Schema
+from countervail.core.schema import Column, Schema
 from countervail.core.table import Rows, Table, to_pandas
 from countervail.model.decision import Decision, answers_to
 from countervail.model.private import PrivateLogistic
@@ -162,6 +162,13 @@ def public_target(schema: Schema) -> Schema:
     if schema[target].values is not None:
         return schema
     return replace(schema, favourable=tuple(canonical_value(v) for v in schema.favourable))
+
+
+def public_schema(schema: Schema) -> Schema:
+    """The declaration without what rows decide; identifiers by name only."""
+    schema = public_target(schema)
+    bare = (Column(c.name, role="identifier") if c.role == "identifier" else c for c in schema)
+    return replace(schema, columns=tuple(bare))
 
 
 def _labels(schema: Schema, model: Any, owner: str) -> list[Any]:

@@ -30,7 +30,7 @@ from countervail.protect.base import TableProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by, shares
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
 from countervail.protect.dp.grid import Grid
-from countervail.protect.dp.public import Public, public_target
+from countervail.protect.dp.public import Public, public_schema
 from countervail.protect.dp.randomiser import Randomiser, choose
 
 _NOISY = "The rows are noisy: that several of them agree says nothing about how many people do."
@@ -112,7 +112,7 @@ class DPTable(TableProtector):
         check_ledger(self.ledger, self._owner, self.random_state)
         check_table(table, self._owner, DECLARED)
         self._learn(table)
-        self.table_, self.schema_, self.fitted_as_ = table, public_target(table.schema), finish_fit(self, given)
+        self.table_, self.schema_, self.fitted_as_ = table, public_schema(table.schema), finish_fit(self, given)
         return self
 
     def protect(self, rows: Rows | None = None) -> Release:

@@ -17,7 +17,7 @@ from countervail.core.errors import SchemaError
 from countervail.core.files.json_data import is_number, is_text, need
 from countervail.core.loss import as_interval
 from countervail.core.region import Range, Regions
-from countervail.core.schema import Column, Schema
+from countervail.core.schema import UNASKED, Column, Schema
 from countervail.core.sealed import SealedTable, digest_of, value_from_json, value_to_json
 from countervail.core.table import Table
 
@@ -108,7 +108,7 @@ class GroupTable:
 
     def declared_as(self, schema: Schema) -> Self:
         """The same groups, with words, favourable decisions and what may change as a later schema declares them."""
-        fields = ("actionable", "range", "unit", "phrases")
+        fields = (*UNASKED, "unit", "phrases")
         now = {c.name: {field: getattr(c, field) for field in fields} for c in schema}
         columns = tuple(replace(c, **now.get(c.name, {})) for c in self.schema)
         return replace(self, schema=replace(self.schema, columns=columns, favourable=schema.favourable))

@@ -21,7 +21,7 @@ from countervail.core.protocols import Progress
 from countervail.core.region import Regions
 from countervail.core.release import Release
 from countervail.core.rng import RandomState
-from countervail.core.schema import Column, Schema
+from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.engine import Scan
 from countervail.explain.nice import NICE, Reward
@@ -38,7 +38,7 @@ from countervail.protect.base import ExplanationProtector
 from countervail.protect.dp.base import DECLARED, SEEDED, check_epsilon, made_by
 from countervail.protect.dp.budgeted import beside, cost_of, promised, spelling
 from countervail.protect.dp.grid import Axis, Grid, Records, RecordStream, declared_table, read_records
-from countervail.protect.dp.public import Public, public_target
+from countervail.protect.dp.public import Public, public_schema
 from countervail.protect.dp.synthetic.accounting import L1, Neighbouring, NoiseBudget, check_budget, rho_of
 from countervail.protect.dp.synthetic.draw import TOTAL, BudgetShares, Draw, draw_counts, draw_read
 from countervail.protect.dp.synthetic.rows import public_rows, synthetic_rows
@@ -181,7 +181,7 @@ class PrivateSynthetic(Savable, ExplanationProtector):
         declared = declared_table(table, self._owner, DECLARED)
         _check_sizes(declared.schema, self._owner)
         grid = Grid.of(declared, self._owner, self.missing, numbers=True)
-        self._prepare(grid, _public_schema(declared.schema), model)
+        self._prepare(grid, public_schema(declared.schema), model)
         self._make(self._drawn(read_records(table, grid)), model)
         if isinstance(table, Scan):
             self._forget()
@@ -366,13 +366,6 @@ class PrivateSynthetic(Savable, ExplanationProtector):
                 "that one, or fit again."
             )
         self._make(Draw.from_dict(data["draw"]), model)
-
-
-def _public_schema(schema: Schema) -> Schema:
-    """The declaration without what rows decide; identifiers by name only."""
-    schema = public_target(schema)
-    bare = (Column(c.name, role="identifier") if c.role == "identifier" else c for c in schema)
-    return replace(schema, columns=tuple(bare))
 
 
 def _check_sizes(schema: Schema, owner: str) -> None:
