@@ -74,7 +74,7 @@ def test_a_hierarchy_goes_to_the_terminal_or_as_json(run, people):
         (("age", "--widths", "5;10"), "--widths takes numbers with commas"),
         (("age", "--widths", "5,7"), "multiples of one another"),
         (("job", "--kind", "dates"), "texts that begin with year-month-day"),
-        (("age", "-o", "age.txt"), "must end in one of .csv"),
+        (("age", "-o", "age.txt"), "must end in .csv"),
     ],
 )
 def test_bad_hierarchies_say_what_to_do(run, people, words, message):

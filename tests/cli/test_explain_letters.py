@@ -136,7 +136,7 @@ ERRORS = {
     "a file": (("--letters", "FILE"), "plain.csv", "must name a new or an empty folder"),
     "a promise": (("--letters", "post", "--method", "nice"), "plain.csv", "no letter may hold its answers"),
     "a template": (("--letters", "post", "--letter-template", "none.j2"), "plain.csv", "No letter template at"),
-    "an ending": (("--changes", "changes.txt"), "plain.csv", "must end in one of .csv"),
+    "an ending": (("--changes", "changes.txt"), "plain.csv", "must end in .csv"),
 }
 
 

@@ -81,6 +81,12 @@ def test_parameters_become_flags(said: str, meant: str) -> None:
     assert in_flags(said) == meant
 
 
+def test_names_are_listed_without_brackets() -> None:
+    said = "X adds noise, but these columns declare none: ['PLZ', 'Gehalt (€)']. Add domain = [...]; levels = ['a']."
+    meant = "X adds noise, but these columns declare none: PLZ, Gehalt (€). Add domain = [...]; levels = ['a']."
+    assert in_flags(said) == meant
+
+
 def test_messages_agree_in_number():
     """One word stands for one thing: "the data has", "the rows have"."""
     assert in_flags("The 'X' given to LERS has missing numbers in column 'pay'.") == (

@@ -235,8 +235,8 @@ def _many_numbers(table: Table, sensitive: str | None) -> str:
         return ""
     return (
         f"Note: '{names[0]}' has {distinct:,} different numbers for {len(table):,} people, and the learner takes each "
-        f"for a class of its own: put them into groups (--groups 5 --ground ordered), or group them yourself (in "
-        f"pandas: pd.cut(frame['{names[0]}'], 5)) and declare the column ordinal or categorical."
+        f"for a class of its own: put them into groups (--groups 5 --ground ordered), or group them in the "
+        f"file and declare the column ordinal or categorical."
     )
 
 

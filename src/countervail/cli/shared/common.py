@@ -198,7 +198,8 @@ def formula_notes(frame: pd.DataFrame, path: Path) -> list[str]:
 def check_ending(path: Path | None, endings: tuple[str, ...], *read: Path | None) -> None:
     """Refuse an output name before any work is done: a wrong ending, no folder, or one of the files that are read."""
     if path is not None and not path.name.endswith(endings):
-        raise ParameterError(f"The output file '{path.name}' must end in one of {', '.join(endings)}.")
+        any_of = "one of " if len(endings) > 1 else ""
+        raise ParameterError(f"The output file '{path.name}' must end in {any_of}{', '.join(endings)}.")
     if path is not None and path.is_dir():
         raise ParameterError(f"The output file '{path.name}' is a folder. Name a file in it.")
     if path is not None and not path.parent.is_dir():
