@@ -222,9 +222,7 @@ def _excel(path: Path, text: set[str], numbers: set[str]) -> pd.DataFrame:
         with pd.ExcelFile(path, engine="openpyxl") as book:
             first = pd.read_excel(book, sheet_name=0, nrows=1, header=None)
             names = [str(n) for n in first.iloc[0]] if len(first) else []
-            frame: pd.DataFrame = pd.read_excel(
-                book, sheet_name=0, keep_default_na=False, na_values=[""], dtype=object
-            )
+            frame: pd.DataFrame = pd.read_excel(book, sheet_name=0, keep_default_na=False, na_values=[""], dtype=object)
             more = len(book.sheet_names) - 1
     except (BadZipFile, OSError, IndexError, *DAMAGED):
         raise SchemaError(
