@@ -576,8 +576,10 @@ def _write(
 def _options(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Parameters as a person reads them, without those that were not given."""
     for name, value in parameters.items():
-        if value is not None and value != []:
-            yield name, ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        if value is None or value == []:
+            continue
+        words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        yield name.replace("_", " "), ("yes" if value else "no") if isinstance(value, bool) else words
 
 
 def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:

@@ -157,6 +157,8 @@ def dit(
         )
         with progress(f"Testing {label}", quiet=as_json) as tick:
             results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
+    for text in dict.fromkeys(c for r in results.values() for c in r.caveats):
+        remark(f"Note: {text}")  # in JSON and on the page they stand beside the figures
     summary = differential_summary(results)
     writers = {}
     for path in output or []:
@@ -234,7 +236,7 @@ def _many_numbers(table: Table, sensitive: str | None) -> str:
     if distinct <= _MANY and 2 * distinct <= len(table):
         return ""
     return (
-        f"Note: '{names[0]}' has {distinct:,} different numbers for {len(table):,} people, and the learner takes each "
+        f"Note: '{names[0]}' has {distinct:,} different numbers in {len(table):,} rows, and the learner takes each "
         f"for a class of its own: put them into groups (--groups 5 --ground ordered), or group them in the "
         f"file and declare the column ordinal or categorical."
     )
