@@ -51,7 +51,7 @@ from countervail.cli.shared.common import (
     say,
     say_json,
 )
-from countervail.cli.shared.groups import grouped
+from countervail.cli.shared.groups import grouped, note_ungrouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
 from countervail.cli.shared.reading import LOOK_REPEATED, ROWS_IN_AN_ENGINE, equal_rows, noted_warnings, read_table
 from countervail.cli.shared.sweep import compare_k
@@ -264,6 +264,8 @@ def anonymize(
     def ready(table: Table) -> tuple[Table, Any]:
         """The table as it is cut, and what cuts it."""
         if "labels" not in registry.parameters(kind):
+            if not registry.fact(kind, "draws_noise"):
+                note_ungrouped(table, centres=registry.fact(kind, "keeps_rows"))
             return table, make(kind, {**given, **_given_rules(rules, table)})
         groups = grouped(table, hierarchies, None if labels is None else labels.value)
         return groups.table, make(kind, {**given, **groups.settings})
@@ -449,6 +451,9 @@ def _say_others(release: Release, table: Table, what: str, output: Path, as_json
     """A table whose rows stand for no one: patterns that people fit, or noise."""
     for caveat in release.caveats:
         note(caveat)
+    written = release.to_text_frame().columns
+    if absent := [c.name for c in table.schema if c.role != "identifier" and c.name not in written]:
+        note(f"Not in what was written: {', '.join(absent)}. This method leaves out whatever is no feature.")
     found: dict[str, Any] = {what.replace(" ", "_"): len(release)}
     words = [f"{len(release):,} {what} written to {output}"]
     if release.regions.axes:

@@ -132,7 +132,7 @@ def history(
     plain = [asdict(e) for e in entries]
     if output is not None:
         _write(opened, plain, entries, output)
-        remark(f"{len(entries)} entries written to {output}.")
+        remark(f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} written to {output}.")
     if as_json:
         say_json(plain)
     elif output is None:
