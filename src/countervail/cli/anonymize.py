@@ -35,6 +35,7 @@ from countervail.cli.shared.common import (
     Person,
     RowsArePeople,
     SchemaFile,
+    as_word,
     check_ending,
     check_not_read,
     formula_notes,
@@ -424,7 +425,7 @@ def _check_kept(table: Table, keep: list[str]) -> None:
         must = f"one of the columns that leave as they are: {', '.join(leaving)}"
         raise ParameterError(f"--keep must name {must}. Got '{strange[0]}'.")
     if pointed := [n for n in pointing(table.frame, leaving, _who(table)) if n not in keep]:
-        flags = " ".join(f"--keep {n}" for n in pointed)
+        flags = " ".join(f"--keep {as_word(n)}" for n in pointed)
         raise ParameterError(
             f"Many people have a value of their own in {', '.join(pointed)}, which would leave as it is and points at "
             f"people as a name does. Group its values, give it the role 'quasi' or 'identifier' in the schema, or say "
@@ -503,7 +504,7 @@ def _alike(release: Release) -> list[str]:
         if alike:
             said.append(
                 f"In {alike:,} of {len(release.regions):,} classes everybody has the same '{name}': whoever knows a "
-                f"person's class knows that too. --l 2 --sensitive {name} (mondrian) rules it out."
+                f"person's class knows that too. --l 2 --sensitive {as_word(name)} (mondrian) rules it out."
             )
     return said
 

@@ -53,8 +53,8 @@ _WORDS: dict[str, dict[str, str]] = {
         "woning religie geloof taal kinderen datum opname* ontslag* lengte gewicht",
     },
     "sensitive": {
-        "en": "disease diagnos* icd comorbid* hiv health illness medication drug* crime conviction debt* wage* salary income "
-        "disab* genetic* sexual* politic* union",
+        "en": "disease diagnos* icd comorbid* hiv health illness medication drug* crime conviction debt* wage* "
+        "salary income disab* genetic* sexual* politic* union",
         "de": "krankheit* *krankheit *erkrankung *erkrankungen diagnose* *diagnose *befund gesundheit* medikament* "
         "droge* straftat* verurteil* *schulden *lohn *gehalt *einkommen *behinderung genetisch* sexuell* politi* "
         "gewerkschaft*",

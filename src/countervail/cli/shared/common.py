@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -226,6 +227,18 @@ def pointing(frame: pd.DataFrame, names: Iterable[str], who: Ints | None = None)
         if people >= _FEW and held.loc[own, "who"].nunique() > _OWN * people:
             found.append(name)
     return found
+
+
+def as_word(name: str) -> str:
+    """A column's name as it is typed after a flag, with quotes where a shell would part or read it.
+
+    Examples
+    --------
+    >>> as_word("salary"), as_word("Gehalt (€)")
+    ('salary', '"Gehalt (€)"')
+    """
+    marked = re.sub(r'(["\\$`])', r"\\\1", name)
+    return name if re.fullmatch(r"[\w.,:/+@%][\w.,:/+@%-]*", name) else f'"{marked}"'
 
 
 def pointing_note(names: list[str]) -> str:
