@@ -98,3 +98,8 @@ def test_messages_agree_in_number():
         with pytest.raises(SchemaError) as error:
             require_numbers(frame, schema, "NICE", parameter)
         assert in_flags(str(error.value)).startswith(said)
+
+
+def test_the_size_of_a_population_is_named_by_its_flag() -> None:
+    said = "The 'size' parameter of population_uniques must be a whole number. Got 1000 instead."
+    assert in_flags(said) == "--population must be a whole number. Got 1000 instead."

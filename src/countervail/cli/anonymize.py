@@ -38,6 +38,7 @@ from countervail.cli.shared.common import (
     as_word,
     check_ending,
     check_not_read,
+    counted,
     formula_notes,
     note,
     note_formulas,
@@ -324,7 +325,7 @@ def anonymize(
     if as_json:
         say_json({**found, "output": str(output), "report": None if report is None else str(report)})
         return
-    say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
+    say(f"{found['rows']:,} rows in {counted(found['classes'], 'class', 'classes')} written to {output}.")
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
     if found["people"] != found["smallest"]:
         sizes = f"Smallest class {found['people']:,} people at least, in {found['smallest']:,} rows"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli.shared.common import AsJson, check_ending, json_text, remark, say, say_json, table
+from countervail.cli.shared.common import AsJson, check_ending, counted, json_text, remark, say, say_json, table
 from countervail.cli.shared.methods import PlainCommand, PlainGroup
 from countervail.core.errors import ParameterError
 
@@ -132,7 +132,7 @@ def history(
     plain = [asdict(e) for e in entries]
     if output is not None:
         _write(opened, plain, entries, output)
-        remark(f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'} written to {output}.")
+        remark(f"{counted(len(entries), 'entry', 'entries')} written to {output}.")
     if as_json:
         say_json(plain)
     elif output is None:

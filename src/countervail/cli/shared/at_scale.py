@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pandas as pd
 import typer
 
-from countervail.cli.shared.common import as_word, note, noted, pointing_note, say, say_json
+from countervail.cli.shared.common import as_word, counted, note, noted, pointing_note, say, say_json
 from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.reading import noted_warnings
 from countervail.core.errors import ParameterError
@@ -158,7 +158,7 @@ def tell_written(found: dict[str, Any], promise: Any, output: Path, as_json: boo
     if as_json:
         say_json({**found, "output": str(output)})
         return
-    say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
+    say(f"{found['rows']:,} rows in {counted(found['classes'], 'class', 'classes')} written to {output}.")
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
     say(f"{sizes}; information lost (NCP) {found['ncp']:.2%}; {found['suppressed']:,} rows suppressed.")
     say(f"Promise: {promise}")

@@ -229,6 +229,17 @@ def pointing(frame: pd.DataFrame, names: Iterable[str], who: Ints | None = None)
     return found
 
 
+def counted(number: int, one: str, several: str) -> str:
+    """A number with its word.
+
+    Examples
+    --------
+    >>> counted(1, "class", "classes"), counted(2000, "class", "classes")
+    ('1 class', '2,000 classes')
+    """
+    return f"{number:,} {one if number == 1 else several}"
+
+
 def as_word(name: str) -> str:
     """A column's name as it is typed after a flag, with quotes where a shell would part or read it.
 

@@ -19,6 +19,7 @@ _FLAGS = {
     "random_state": "--seed",
     "ranges": "--range",
     "rows": "the rows",
+    "size": "--population",
     "table": "the data",
     "X": "the data",
     "y": "the target",
