@@ -86,6 +86,8 @@ class Case:
             if self.on("risk")[0] != 2:
                 self.faults.append("risk: a schema that cannot be read is taken")
             return self.faults
+        if not known.names("identifier"):  # labels that several have, if they are nobody's names
+            self.made.secrets -= self.made.repeated
         for name in self.wanted:
             getattr(self, name)(known)
         return self.faults

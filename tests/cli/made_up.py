@@ -41,6 +41,7 @@ class MadeUp:
     ) -> None:
         self.chance, self.folder, self.seed, self.decided = chance, folder, seed, decided or named
         self.secrets: set[str] = set()
+        self.repeated: set[str] = set()
         self.rows = chance.choice((1, 3, 8, 20, 40, 40, 60, 60, 60, 90))
         self.columns: dict[str, tuple[str, bool]] = {}
         for i in range(chance.choice((1, 2, 3, 3, 4, 4, 5, 6))):
@@ -61,6 +62,7 @@ class MadeUp:
             several = self.chance.choice((2, 3))
             for name in named:
                 made[name] = [made[name].iloc[i - i % several] for i in range(rows)]
+                self.repeated.update(map(str, made[name].dropna()))
         return made
 
     def cells(self, kind: str, holes: bool, rows: int) -> list[object]:
