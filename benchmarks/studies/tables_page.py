@@ -169,10 +169,8 @@ def _against_us(found: dict[str, Any]) -> list[str]:
         if f["accuracy"]["low"] > methods[peer]["accuracy"]["high"]
         or f["accuracy"]["high"] < methods[peer]["accuracy"]["low"]
     ]
-    lines.append(
-        f"- accuracy that can be told from anonypy's: {'; '.join(told) or 'none: all intervals overlap'}. Where most of "
-        f"what a model needs is outside the quasi-identifiers, it says little about how a table was blurred."
-    )
+    overlap = "none: all intervals overlap, so it tells nothing apart here"
+    lines.append(f"- accuracy that can be told from anonypy's: {'; '.join(told) or overlap};")
     slower = [
         f"{method} on {name} ({k})"
         for (name, k), methods in runs.items()
@@ -180,10 +178,10 @@ def _against_us(found: dict[str, Any]) -> list[str]:
         if f["cpu_seconds"] > methods[peer]["cpu_seconds"]
     ]
     lines.append(f"- takes longer: {'; '.join(slower) or 'none'}.")
-    lines += [
-        "",
-        "ARX and sdcMicro were not run here: of them only published NCP is known, in the table above this one.",
-    ]
+    unknown = (
+        "ARX and sdcMicro were not run here: of them only the NCP above is known, as measured for the specification."
+    )
+    lines += ["", unknown]
     return lines
 
 
