@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -158,14 +159,14 @@ def dit(
         with progress(f"Testing {label}", quiet=as_json) as tick:
             results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
     for text in dict.fromkeys(c for r in results.values() for c in r.caveats):
-        remark(f"Note: {text}")  # in JSON and on the page they stand beside the figures
+        note(text)
     summary = differential_summary(results)
     writers = {}
     for path in output or []:
         if path.suffix == ".json":
             writers[path] = text_writer(json_text(with_noted(summary)))
         else:
-            writers[path] = text_writer(page_text(differential_page(results)))
+            writers[path] = text_writer(page_text(replace(differential_page(results), footer="")))  # noted
     write_files(writers)
     if as_json:
         say_json(summary)
