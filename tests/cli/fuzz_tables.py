@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -25,6 +26,7 @@ import typer
 from made_up import MadeUp
 
 import countervail.cli
+from countervail.core.errors import SchemaError
 from countervail.core.files.schema_file import read_schema
 from countervail.core.schema import Schema
 
@@ -44,6 +46,8 @@ OFTEN = {
     "explain": 0.1,
     "dit": 0.08,
     "budget": 0.04,
+    "previous": 0.06,
+    "patterns": 0.02,
     "holdout": 0.06,
     "reproduce": 0.002,
     "attack": 0.05,
@@ -51,7 +55,7 @@ OFTEN = {
     "recommend": 0.004,
     "compare": 0.002,
 }
-DECIDED = {"explain", "attack", "audit", "recommend", "compare", "rules"}
+DECIDED = {"explain", "attack", "audit", "recommend", "compare", "rules", "patterns"}
 
 
 class Case:
@@ -62,10 +66,11 @@ class Case:
         self.wanted = [name for name, often in OFTEN.items() if self.chance.random() < often]
         self.wanted = list(only) or self.wanted or ["anonymize"]
         decided = bool(DECIDED & set(self.wanted)) and self.chance.random() < 0.8
-        self.made = MadeUp(self.chance, folder, seed, decided=decided)
+        named = "previous" in self.wanted and self.chance.random() < 0.8
+        self.made = MadeUp(self.chance, folder, seed, decided=decided, named=named)
         self.faults: list[str] = []
         self.ran: Counter[str] = Counter()
-        self.data, self.flags, self.schema = folder, [""], folder / "s.toml"
+        self.data, self.flags, self.schema, self.told = folder, [""], folder / "s.toml", ""
 
     def go(self) -> list[str]:
         """Run the commands that were drawn; what went wrong."""
@@ -75,7 +80,14 @@ class Case:
             self.run("risk", self.data, "-s", self.schema, *self.flags)
             return self.faults
         self.made.edit(self.schema)
-        known = read_schema(self.schema)
+        try:
+            known = read_schema(self.schema)
+        except SchemaError:
+            if self.on("risk")[0] != 2:
+                self.faults.append("risk: a schema that cannot be read is taken")
+            return self.faults
+        if not known.names("identifier"):  # labels that several have, if they are nobody's names
+            self.made.secrets -= self.made.repeated
         for name in self.wanted:
             getattr(self, name)(known)
         return self.faults
@@ -97,8 +109,9 @@ class Case:
         if out is None:
             return
         self.recount(out, known.names("quasi"), k)
-        page = self.page("-o", "check")
-        said, _, _ = self.run("check", out, "-s", self.schema, "--k", k, "--rows-are-people", *page)
+        each = re.search(r"--rows-per-person (\d+)", self.told)
+        whose = ("--rows-per-person", each[1]) if each is not None else ("--rows-are-people",)
+        said, _, _ = self.run("check", out, "-s", self.schema, "--k", k, *whose, *self.page("-o", "check"))
         if said != 0:
             self.faults.append(f"check says {said} of a table that anonymize wrote")
 
@@ -114,10 +127,76 @@ class Case:
             words += self.some("--by-class") if known.target is not None or self.chance.random() < 0.1 else []
             others = known.names("sensitive", "attribute", "target") or known.names()
             words += self.some("--l", "2", "--sensitive", self.chance.choice(others))
+            words += self.grouped(known) if self.chance.random() < 0.2 else []
         for name in known.names("sensitive", "attribute", "target"):
             words += ["--keep", name]
-        code, _, _ = self.on("anonymize", *words)
+        code, told, err = self.on("anonymize", *words)
+        self.told = told + err
         return None if code or not out.exists() else out
+
+    def grouped(self, known: Schema) -> list[str]:
+        """Hierarchies as they are proposed for some columns, of which now and then one is damaged."""
+        folder = self.folder / "groups"
+        folder.mkdir(exist_ok=True)
+        for name in known.names("quasi"):
+            path = folder / f"{name.replace('/', '-')}.csv"
+            self.run("hierarchy", self.data, name, "-s", self.schema, "-o", path, *self.flags)
+            if path.exists() and self.chance.random() < 0.05:
+                self.damaged(path)
+        return ["--hierarchies", str(folder)]
+
+    def previous(self, known: Schema) -> None:
+        """A table that grows: some leave, some come, some change; every release has k people in each class."""
+        k, roster, outs = self.chance.choice((2, 2, 3)), self.folder / "r.roster", []
+        kept = [x for n in known.names("sensitive", "attribute", "target") for x in ("--keep", n)]
+        kept += ["--person", self.chance.choice(known.names("identifier") or known.names())]
+        kept += self.some("--method", "microaggregation") + self.some("--changed", "publish")
+        for month in range(3):
+            out = self.folder / f"month{month}.csv"
+            code, _, _ = self.on("anonymize", "--previous", roster, "--k", k, "-o", out, *kept)
+            if code:
+                return
+            self.recount(out, known.names("quasi"), k)
+            outs.append(pd.read_csv(out, dtype=str, keep_default_na=False))
+            if month and len(set(map(tuple, outs[-1].to_numpy()))) and self.data.suffix == ".csv" and not self.flags:
+                quasi = [n if n in outs[-1].columns else f"'{n}" for n in known.names("quasi")]
+                self.still(outs[-2], outs[-1], quasi, k)
+            self.grow()
+
+    def still(self, before: pd.DataFrame, now: pd.DataFrame, quasi: list[str], k: int) -> None:
+        """Classes that are in both releases hold k rows that are the same in both, or none."""
+        sizes = [f.groupby(quasi).size() for f in (before, now)]
+        both = sizes[0].index.intersection(sizes[1].index)
+        if len(both) and int(sizes[1][both].min()) < k:
+            self.faults.append("previous: a class that leaves again holds fewer than k rows")
+
+    def grow(self) -> None:
+        """The next month of the file: others come, and of those who were there some leave or change."""
+        if self.data.suffix != ".csv" or self.flags:
+            return
+        try:
+            rows = pd.read_csv(self.data, dtype=str, keep_default_na=False, encoding_errors="replace")
+        except pd.errors.ParserError:
+            return
+        if len(rows.columns) != len(self.made.columns):  # another separator, or another encoding
+            return
+        kept = rows[[self.chance.random() < 0.95 for _ in range(len(rows))]]
+        if len(kept) and self.chance.random() < 0.5:
+            name = self.chance.choice(list(kept.columns))
+            kept = kept.assign(**{name: [self.chance.choice(list(kept[name])) for _ in range(len(kept))]})
+        more = self.made.frame(self.chance.choice((2, 10, 30))).set_axis(list(rows.columns), axis=1)
+        pd.concat([kept, more.fillna("")]).to_csv(self.data, index=False)
+
+    def patterns(self, known: Schema) -> None:
+        """Rules that are written, read back and published as patterns; or damaged in between."""
+        rules = self.folder / "rules.json"
+        code, _, _ = self.on("rules", "--k", "2", "-o", rules, *self.some("--exact-bounds"))
+        if code == 0:
+            if self.chance.random() < 0.3:
+                self.damaged(rules)
+            words = self.some("--objects", "min") + self.some("--undescribed", "widen") + self.some("--spread")
+            out = self.folder / "k.csv"
+            self.on("anonymize", "--method", "k-common", "--rules", rules, "--k", "2", "-o", out, *words)
 
     def sweep(self, known: Schema) -> None:
         self.on("anonymize", "--sweep", "k=2,4", *self.page("--report", "sweep"))
@@ -278,7 +357,8 @@ class Case:
 
     def look(self, args: list[str], out: str, err: str) -> None:
         """What a command said and showed must hold nobody's value."""
-        if "outside its declared" in err and args[0] not in ("attack", "audit", "explain"):  # files of other people
+        others = args[0] in ("attack", "audit", "explain") or "--previous" in args  # files of other people
+        if "outside its declared" in err and not others:
             self.faults.append(f"{args[0]}: the proposed schema does not fit the file that it came from")
         told = err + (out if args[0] in QUIET else "")
         if "Traceback" in told:

@@ -36,21 +36,34 @@ NAMES = ("age", "Name", "PLZ", "Geburtsdatum", "city", "x", "Größe", "=sum", "
 class MadeUp:
     """A table drawn from a seed, as a file; `secrets` are cells that one person alone has."""
 
-    def __init__(self, chance: random.Random, folder: Path, seed: int, *, decided: bool = False) -> None:
-        self.chance, self.folder, self.seed, self.decided = chance, folder, seed, decided
+    def __init__(
+        self, chance: random.Random, folder: Path, seed: int, *, decided: bool = False, named: bool = False
+    ) -> None:
+        self.chance, self.folder, self.seed, self.decided = chance, folder, seed, decided or named
         self.secrets: set[str] = set()
+        self.repeated: set[str] = set()
         self.rows = chance.choice((1, 3, 8, 20, 40, 40, 60, 60, 60, 90))
         self.columns: dict[str, tuple[str, bool]] = {}
         for i in range(chance.choice((1, 2, 3, 3, 4, 4, 5, 6))):
             kind, name = chance.choice(KINDS), chance.choice(NAMES)
             self.columns[f"{name}{i}" if chance.random() < 0.7 else f"{i}{name}"] = (kind, chance.random() < 0.3)
+        if named:  # everybody can be recognised
+            self.columns["key"] = ("secret", False)
+            self.rows = max(self.rows, chance.choice((30, 60)))
         if decided:  # something that can be explained, and mostly without damage
             self.columns["verdict"] = ("flag", False)
             self.rows = max(self.rows, chance.choice((1, 30, 60)))
 
     def frame(self, rows: int) -> pd.DataFrame:
-        """Some made-up people."""
-        return pd.DataFrame({name: self.cells(*made, rows) for name, made in self.columns.items()})
+        """Some made-up people, of whom now and then some have several rows."""
+        made = pd.DataFrame({name: self.cells(*made, rows) for name, made in self.columns.items()})
+        named = [name for name, (kind, _) in self.columns.items() if kind == "secret"]
+        if named and rows > 3 and self.chance.random() < 0.2:
+            several = self.chance.choice((2, 3))
+            for name in named:
+                made[name] = [made[name].iloc[i - i % several] for i in range(rows)]
+                self.repeated.update(map(str, made[name].dropna()))
+        return made
 
     def cells(self, kind: str, holes: bool, rows: int) -> list[object]:
         made = [self.cell(kind) for _ in range(rows)]
@@ -125,11 +138,11 @@ class MadeUp:
         lines = schema.read_text(encoding="utf-8").splitlines()
         roles = [i for i, line in enumerate(lines) if line.startswith("role = ")]
         for i in roles:
-            if self.chance.random() < 0.4:
+            if "[columns.key]" not in lines[max(0, i - 3) : i] and self.chance.random() < 0.4:
                 lines[i] = f'role = "{self.chance.choice(("quasi", "quasi", "quasi", "attribute", "sensitive"))}"'
         if roles and self.chance.random() < 0.7 and not any('"quasi"' in lines[i] for i in roles):
             lines[self.chance.choice(roles)] = 'role = "quasi"'
-        if self.decided:
+        if "verdict" in self.columns:
             self._aim(lines, roles[-1])
         elif len(roles) > 1 and self.chance.random() < 0.5 and not any('"target"' in lines[i] for i in roles):
             few = [i for i, (kind, holes) in zip(roles, self.columns.values()) if kind in FEW and not holes]
@@ -141,9 +154,23 @@ class MadeUp:
             )
             if fit:
                 self._aim(lines, self.chance.choice(few if few and self.chance.random() < 0.7 else fit))
+        if self.chance.random() < 0.15:
+            self._steps(lines)
         if self.chance.random() < 0.3:  # domains are declared to be public
             lines = [line for line in lines if line != "read = true"]
         schema.write_text("\n".join(lines), encoding="utf-8")
+
+    def _steps(self, lines: list[str]) -> None:
+        """By how much a number is told, and where its way ends; now and then what cannot be."""
+        numeric = [i for i, line in enumerate(lines) if line == 'type = "numeric"']
+        if numeric:
+            c, at = self.chance, self.chance.choice(numeric)
+            told = [f"step = {c.choice((1, 5, 0.5, 1000, 1000, 0, -1))}"] if c.random() < 0.7 else []
+            way = c.choice(("up", "down", "down", "no"))
+            told += [f'actionable = "{way}"', f"until = {c.choice((0, 40, 1e9))}"] if c.random() < 0.5 else []
+            end = next((j for j in range(at, len(lines)) if not lines[j]), len(lines))
+            held = [line for line in lines[at + 1 : end] if not told or not line.startswith("actionable")]
+            lines[at + 1 : end] = [*told, *held]
 
     def _aim(self, lines: list[str], at: int) -> None:
         lines[at] = 'role = "target"'

@@ -1,6 +1,7 @@
 """countervail anonymize and countervail check: the whole way on German credit."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -192,3 +193,55 @@ def test_a_column_of_which_nothing_is_left_is_named(run, tmp_path):
     assert any("Nothing is left of code: every row says the same" in n for n in said["notes"])
     said = json.loads(run(*asked, "--k", 5)[1])
     assert not any("Nothing is left" in n for n in said["notes"])
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """People with a column whose name a shell would part, and one of very many labels."""
+    rows = 90
+    frame = pd.DataFrame(
+        {
+            "zip": [f"{10_000 + 7 * i}" for i in range(rows)],
+            "age": [20 + i % 9 for i in range(rows)],
+            "Gehalt (€)": [1000.5 + 13 * i for i in range(rows)],
+            "ok": [("no", "yes")[i % 9 > 4] for i in range(rows)],
+        }
+    )
+    ages = cv.Column("age", "numeric", "quasi", domain=(0, 120))
+    codes = cv.Column("zip", role="quasi", domain=tuple(sorted(frame["zip"])))
+    pay = cv.Column("Gehalt (€)", "numeric", domain=(0, 9000))
+    write_frame(frame, tmp_path / "d.csv")
+    write_schema(cv.Schema((codes, ages, pay, cv.Column("ok", role="target")), ("yes",)), tmp_path / "s.toml")
+    return tmp_path
+
+
+def test_a_column_is_named_as_a_shell_takes_it(run, odd):
+    given = ("anonymize", odd / "d.csv", "-s", odd / "s.toml", "--k", 5, "-o", odd / "p.csv")
+    code, _, err = run(*given)
+    assert code == 2 and err.rstrip().endswith('--keep "Gehalt (€)".')
+    assert run(*given, *shlex.split('--keep "Gehalt (€)"'))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (("microaggregation", "--k", 5, "--keep", "Gehalt (€)"), "'zip' has many labels, and the commonest of a group"),
+        (("k-common", "--k", 5), "'zip' has many labels, and sets list them"),
+        (("dp-table", "--epsilon", 1), "Not in what was written: ok."),
+    ],
+    ids=["microaggregation", "k-common", "dp-table"],
+)
+def test_what_a_method_does_to_columns_is_said_on_the_terminal_and_in_json(run, odd, method, said):
+    given = ("anonymize", odd / "d.csv", "-s", odd / "s.toml", "-o", odd / "p.csv", "--method", *method)
+    code, _, err = run(*given)
+    assert code == 0 and said in err, err
+    code, out, _ = run(*given, "--json")
+    assert code == 0 and any(said in text for text in json.loads(out)["notes"])
+    assert ("ok" in pd.read_csv(odd / "p.csv").columns) == (method[0] != "dp-table")
+
+
+def test_equal_rows_of_a_published_file_are_told_with_a_flag_that_helps_there(run, odd):
+    rows = pd.DataFrame({"zip": ["1****"] * 12, "age": ["20-28"] * 12, "ok": ["yes", "no"] * 6})
+    rows.to_csv(odd / "p.csv", index=False)
+    _, _, err = run("check", odd / "p.csv", "-s", odd / "s.toml", "--k", 5)
+    assert "--rows-per-person" in err and "name people with --person" not in err

@@ -213,6 +213,12 @@ def test_help_lists_every_command(run):
     assert code == 0 and all(command in out for command in COMMANDS)
 
 
+@pytest.mark.parametrize("words", [(), ("ledger",), *((command,) for command in COMMANDS)])
+def test_no_flag_without_a_value_shows_a_type(run, words):
+    code, out, _ = run(*words, "--help")
+    assert code == 0 and "bool" not in out
+
+
 SECRET = "Xanthippe"
 
 
@@ -258,7 +264,7 @@ ERRORS = {
     "no rows": (lambda f, b: ["schema", b / "header.csv"], "table is empty"),
     "lists": (lambda f, b: ["schema", b / "lists.parquet"], "'a' holds lists"),
     "unknown target": (lambda f, b: ["schema", f / "people.csv", "--target", "goal"], "'goal' is not a column"),
-    "schema ending": (lambda f, b: ["schema", f / "people.csv", "-o", b / "s.json"], "must end in one of .toml"),
+    "schema ending": (lambda f, b: ["schema", f / "people.csv", "-o", b / "s.json"], "must end in .toml"),
     "no folder": (lambda f, b: ["schema", f / "people.csv", "-o", b / "no" / "s.toml"], "Create it first"),
     "no schema": (lambda f, b: ["risk", f / "people.csv", "-s", b / "nobody.toml"], "No schema file at"),
     "broken schema": (lambda f, b: ["risk", f / "people.csv", "-s", b / "broken.toml"], "not valid TOML"),

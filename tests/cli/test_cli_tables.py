@@ -74,7 +74,7 @@ def test_a_hierarchy_goes_to_the_terminal_or_as_json(run, people):
         (("age", "--widths", "5;10"), "--widths takes numbers with commas"),
         (("age", "--widths", "5,7"), "multiples of one another"),
         (("job", "--kind", "dates"), "texts that begin with year-month-day"),
-        (("age", "-o", "age.txt"), "must end in one of .csv"),
+        (("age", "-o", "age.txt"), "must end in .csv"),
     ],
 )
 def test_bad_hierarchies_say_what_to_do(run, people, words, message):
@@ -83,13 +83,13 @@ def test_bad_hierarchies_say_what_to_do(run, people, words, message):
     assert message in errors
 
 
-def test_a_broken_hierarchy_is_named_by_its_group(run, people):
+def test_a_broken_hierarchy_is_named_by_its_line(run, people):
     folder = people / "hierarchies"
     folder.mkdir()
     (folder / "housing.csv").write_text("own;home;*\nrent;;*\nfor free;home;*\n")
     code, _, errors = run("anonymize", *KEEP, *given(people), "--hierarchies", folder, "-o", people / "public.csv")
     assert code == 2
-    assert "hole: no name at level 1 above 'rent'" in errors
+    assert "hole: no name at level 1 above the value of line 2" in errors
     assert not (people / "public.csv").exists()
 
 

@@ -164,3 +164,14 @@ def test_learner_distance_and_ground_are_chosen_on_the_command_line(files):
 def test_what_does_not_go_together_is_refused(files, words, message):
     done = run(files, *words)
     assert isinstance(done.exception, ParameterError) and message in str(done.exception)
+
+
+def test_several_rows_of_one_person_are_said_everywhere(files):
+    frame = pd.read_csv(files / "people.csv")
+    pd.concat([frame, frame.head(20)]).to_csv(files / "people.csv", index=False)
+    page = files / "report.html"
+    done = run(files, "--k", "5", "--sensitive", "ill", "-o", str(page))
+    assert done.exit_code == 0, done.output
+    told = run(files, "--k", "5", "--sensitive", "ill", "--json").stdout
+    for text in (done.output, told, page.read_text(encoding="utf-8")):
+        assert "up to 2 rows, and rows are left out one at a time" in " ".join(text.split())

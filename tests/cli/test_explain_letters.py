@@ -130,7 +130,7 @@ ERRORS = {
     "a feature": (("--id", "age"), "asked.csv", "neither explained nor the target"),
     "a hole": (("--id", "application_id"), "hole.csv", "where 1 of the people in hole.csv have no value"),
     "not of the data": (("--id", "application_id"), None, "has the role 'identifier' in the schema"),
-    "a language": (("--language", "it"), "plain.csv", "one of ['de', 'en', 'fr', 'nl']. Got 'it'"),
+    "a language": (("--language", "it"), "plain.csv", "one of de, en, fr, nl. Got 'it'"),
     "no letters": (("--sender", "x"), "plain.csv", "need --letters"),
     "no folder": (("--letters", "no/such/post"), "plain.csv", "Create it first"),
     "a file": (("--letters", "FILE"), "plain.csv", "must name a new or an empty folder"),

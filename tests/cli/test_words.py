@@ -81,6 +81,12 @@ def test_parameters_become_flags(said: str, meant: str) -> None:
     assert in_flags(said) == meant
 
 
+def test_names_are_listed_without_brackets() -> None:
+    said = "X adds noise, but these columns declare none: ['PLZ', 'Gehalt (€)']. Add domain = [...]; levels = ['a']."
+    meant = "X adds noise, but these columns declare none: PLZ, Gehalt (€). Add domain = [...]; levels = ['a']."
+    assert in_flags(said) == meant
+
+
 def test_messages_agree_in_number():
     """One word stands for one thing: "the data has", "the rows have"."""
     assert in_flags("The 'X' given to LERS has missing numbers in column 'pay'.") == (
@@ -92,3 +98,8 @@ def test_messages_agree_in_number():
         with pytest.raises(SchemaError) as error:
             require_numbers(frame, schema, "NICE", parameter)
         assert in_flags(str(error.value)).startswith(said)
+
+
+def test_the_size_of_a_population_is_named_by_its_flag() -> None:
+    said = "The 'size' parameter of population_uniques must be a whole number. Got 1000 instead."
+    assert in_flags(said) == "--population must be a whole number. Got 1000 instead."

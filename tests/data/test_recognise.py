@@ -28,7 +28,7 @@ def iban(country, digits):
 
 CELLS = {
     "dates": ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%y", "%Y-%m-%dT%H:%M:%S", "%d %b %Y", "%B %d, %Y"],
-    "addresses of mail": [f"{g}.{i}@mail.example" for i, g in enumerate(GIVEN * 5)],
+    "e-mail addresses": [f"{g}.{i}@mail.example" for i, g in enumerate(GIVEN * 5)],
     "telephone numbers": [f"+49 30 {RNG.integers(10**6, 10**7)}" for _ in range(N)],
     "accounts (IBAN)": [iban("DE", 18) for _ in range(N)],
     "postcodes": [f"{RNG.integers(1000, 9999)} {a}{b}" for a, b in RNG.choice(list("ABCDEFG"), (N, 2))],
@@ -79,6 +79,8 @@ def test_other_cells_have_no_form(cells):
         *[(n, "quasi") for n in ("PLZ", "code postal", "código_postal", "postcode", "ZIP Code", "Wohnort", "ciudad")],
         *[(n, "quasi") for n in ("Geschlecht", "sexe", "género", "geslacht", "Familienstand", "état civil", "beroep")],
         *[(n, "sensitive") for n in ("Diagnose", "salaire", "Einkommen", "enfermedad", "inkomen", "diagnosis")],
+        *[(n, "sensitive") for n in ("icd10", "ICD-10 code", "diagnoses", "comorbidities")],
+        *[(n, "target") for n in ("bewilligt", "Décision", "aprobado", "toegekend", "loan_granted")],
         *[(n, "fixed") for n in ("Geschlecht", "nationalité", "sexo", "geboortejaar", "Behinderung")],
     ],
 )
@@ -95,7 +97,7 @@ def test_an_export_in_german_is_read_as_an_officer_would():
     frame = pd.DataFrame(
         {
             "Kunde": CELLS["names"],
-            "Kontakt": CELLS["addresses of mail"],
+            "Kontakt": CELLS["e-mail addresses"],
             "Bankverbindung": CELLS["accounts (IBAN)"],
             "Rückruf": CELLS["telephone numbers"],
             "Stichtag": dates("%d.%m.%Y"),
@@ -144,6 +146,22 @@ def test_remarks_are_free_text_by_their_name_unless_they_are_a_few_labels():
     proposed = propose_schema(frame.assign(age=range(N))).schema
     assert proposed["Bemerkung"].role == "identifier"
     assert proposed["notes"].role == "attribute"
+
+
+@pytest.mark.parametrize("name", ["bewilligt", "décision", "Entscheidung", "aprobado", "beslissing"])
+def test_a_decision_is_the_target_in_five_languages(name):
+    proposed = propose_schema(pd.DataFrame({"alter": range(N), name: ["ja", "nein"] * (N // 2)})).schema
+    assert proposed.target == name
+
+
+def test_the_proposed_range_of_dates_is_whole_years():
+    days = pd.Series(pd.date_range("1951-05-20", periods=N, freq="97D").strftime("%d.%m.%Y"))
+    domain = propose_schema(pd.DataFrame({"Geburtsdatum": days})).schema["Geburtsdatum"].domain
+    first, last = (str(np.datetime64(int(d), "D")) for d in domain)
+    assert first.endswith("-01-01") and last.endswith("-12-31") and first < "1951-05-20"
+    ends = pd.Series(["01.01.0001", "31.12.9999", *days])
+    domain = propose_schema(pd.DataFrame({"Geburtsdatum": ends})).schema["Geburtsdatum"].domain
+    assert [str(np.datetime64(int(d), "D")) for d in domain] == ["0001-01-01", "9999-12-31"]
 
 
 def test_a_target_says_where_the_good_labels_are_named():

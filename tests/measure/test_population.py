@@ -130,6 +130,26 @@ def test_people_count_once_and_strangers_are_counted():
     assert found.absent > 0 and found.least == 0
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_people_of_several_rows_are_looked_for_in_each_of_them(seed):
+    # By the definition, one person after the other: nobody is absent from a register that holds all her rows.
+    rng = np.random.default_rng(seed)
+    rows = pd.DataFrame({"id": [f"K{i:03}" for i in rng.integers(0, 40, 100)], "age": rng.integers(20, 30, 100)})
+    rows["city"] = rng.choice(["Ghent", "Bruges"], 100)
+    roles = {"identifiers": ["id"], "quasi_identifiers": ["age", "city"]}
+    register, some = (cv.Table.from_frame(f, **roles) for f in (rows, rows.iloc[rng.permutation(100)[:50]]))
+    found = cv.measure.k_map(some, register, k=4)
+    by_row = rows.groupby(["age", "city"])["id"].agg(set)
+    fits = [min(len(by_row[tuple(r)]) for r in g[["age", "city"]].to_numpy()) for _, g in some.frame.groupby("id")]
+    assert (found.size, found.people, found.absent) == (rows["id"].nunique(), some.frame["id"].nunique(), 0)
+    assert (found.least, found.unique, found.below_k) == (
+        min(fits),
+        np.mean([n == 1 for n in fits]),
+        np.mean([n < 4 for n in fits]),
+    )
+    assert found.journalist == pytest.approx(np.mean([1 / n for n in fits]))
+
+
 def test_bad_input_is_named():
     table = small_table(60)
     for size in (59, 2.5, True, "many"):

@@ -209,3 +209,27 @@ def test_rules_for_the_owners_eyes_say_so(run, files, monkeypatch):
     monkeypatch.chdir(folder)
     code, out, errors = run("rules", *DATA, "--k", 3, "--exact-bounds")
     assert code == 0 and rare(everybody) & tokens(out) and "do not hand them out" in errors
+
+
+def test_a_day_that_many_share_is_on_no_page_where_the_release_says_years(run, tmp_path):
+    # Forty people gave the first of January for want of a better date: a picture of that one day would mislead, too.
+    born = ["1970-01-01"] * 40 + [f"19{50 + i % 40}-{1 + i % 12:02}-{2 + i % 26:02}" for i in range(160)]
+    frame = pd.DataFrame({"born": born, "group": ["a", "b"] * 100})
+    write_frame(frame, tmp_path / "d.csv")
+    write_schema(Schema((Column("born", "date", "quasi", order="ymd"), Column("group"))), tmp_path / "s.toml")
+    asked = ("anonymize", tmp_path / "d.csv", "-s", tmp_path / "s.toml", "--k", 30, "--labels", "hierarchy")
+    code, _, errors = run(*asked, "-o", tmp_path / "p.csv", "--report", tmp_path / "page.html")
+    assert code == 0, errors
+    published = set(pd.read_csv(tmp_path / "p.csv", dtype=str)["born"]) - {"1970-01-01"}
+    assert published and not [text for text in published if len(text) > 7]  # months at most, but for that day
+    page = (tmp_path / "page.html").read_text(encoding="utf-8").split("<h2>born")[1].split("<h2>")[0]
+    assert "<svg" not in page and "Published as" in page and all(f"{text} (" in page for text in published)
+
+
+def test_the_page_says_options_in_words(run, files, monkeypatch):
+    folder, _ = files
+    prepare(run, folder, monkeypatch)
+    code, _, errors = run(*PAGES["anonymize"])
+    assert code == 0, errors
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert re.search(r"<td>by class</td>\s*<td>no</td>", page) and "by_class" not in page and "False" not in page

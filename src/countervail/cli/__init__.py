@@ -31,7 +31,7 @@ from countervail.cli.risk import risk
 from countervail.cli.rules import rules
 from countervail.cli.schema import schema
 from countervail.cli.shared.common import forget_notes, remark, say
-from countervail.cli.shared.methods import PlainCommand, explaining, releasing, testable, with_methods
+from countervail.cli.shared.methods import PlainCommand, PlainGroup, explaining, releasing, testable, with_methods
 from countervail.cli.shared.reading import told_warnings, with_reading
 from countervail.cli.shared.words import in_flags
 from countervail.cli.warm import warm
@@ -44,6 +44,7 @@ _COMPILING = (
 )
 app = typer.Typer(
     name="countervail",
+    cls=PlainGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -35,8 +35,10 @@ from countervail.cli.shared.common import (
     Person,
     RowsArePeople,
     SchemaFile,
+    as_word,
     check_ending,
     check_not_read,
+    counted,
     formula_notes,
     note,
     note_formulas,
@@ -52,7 +54,7 @@ from countervail.cli.shared.common import (
     say_json,
     tell_owner,
 )
-from countervail.cli.shared.groups import grouped
+from countervail.cli.shared.groups import grouped, note_ungrouped
 from countervail.cli.shared.methods import USUAL, chosen, make, releasing, releasing_rows
 from countervail.cli.shared.reading import (
     EACH_ROW,
@@ -274,6 +276,8 @@ def anonymize(
     def ready(table: Table) -> tuple[Table, Any]:
         """The table as it is cut, and what cuts it."""
         if "labels" not in registry.parameters(kind):
+            if not registry.fact(kind, "draws_noise"):
+                note_ungrouped(table, centres=registry.fact(kind, "keeps_rows"))
             return table, make(kind, {**given, **_given_rules(rules, table)})
         groups = grouped(table, hierarchies, None if labels is None else labels.value)
         return groups.table, make(kind, {**given, **groups.settings})
@@ -335,7 +339,7 @@ def anonymize(
     if as_json:
         say_json({**found, "output": str(output), "report": None if report is None else str(report)})
         return
-    say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
+    say(f"{found['rows']:,} rows in {counted(found['classes'], 'class', 'classes')} written to {output}.")
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
     if found["people"] != found["smallest"]:
         sizes = f"Smallest class {found['people']:,} people at least, in {found['smallest']:,} rows"
@@ -436,7 +440,7 @@ def _check_kept(table: Table, keep: list[str]) -> None:
         must = f"one of the columns that leave as they are: {', '.join(leaving)}"
         raise ParameterError(f"--keep must name {must}. Got '{strange[0]}'.")
     if pointed := [n for n in pointing(table.frame, leaving, _who(table)) if n not in keep]:
-        flags = " ".join(f"--keep {n}" for n in pointed)
+        flags = " ".join(f"--keep {as_word(n)}" for n in pointed)
         raise ParameterError(
             f"Many people have a value of their own in {', '.join(pointed)}, which would leave as it is and points at "
             f"people as a name does. Group its values, give it the role 'quasi' or 'identifier' in the schema, or say "
@@ -463,6 +467,9 @@ def _say_others(release: Release, table: Table, what: str, output: Path, as_json
     """A table whose rows stand for no one: patterns that people fit, or noise."""
     for caveat in release.caveats:
         note(caveat)
+    written = release.to_text_frame().columns
+    if absent := [c.name for c in table.schema if c.role != "identifier" and c.name not in written]:
+        note(f"Not in what was written: {', '.join(absent)}. This method leaves out whatever is no feature.")
     found: dict[str, Any] = {what.replace(" ", "_"): len(release)}
     words = [f"{len(release):,} {what} written to {output}"]
     if release.regions.axes:
@@ -512,7 +519,7 @@ def _alike(release: Release) -> list[str]:
         if alike:
             said.append(
                 f"In {alike:,} of {len(release.regions):,} classes everybody has the same '{name}': whoever knows a "
-                f"person's class knows that too. --l 2 --sensitive {name} (mondrian) rules it out."
+                f"person's class knows that too. --l 2 --sensitive {as_word(name)} (mondrian) rules it out."
             )
     return said
 
@@ -590,8 +597,10 @@ def _write(
 def _options(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Parameters as a person reads them, without those that were not given."""
     for name, value in parameters.items():
-        if value is not None and value != []:
-            yield name, ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        if value is None or value == []:
+            continue
+        words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        yield name.replace("_", " "), ("yes" if value else "no") if isinstance(value, bool) else words
 
 
 def _figures(release: Release, summary: AnonymizedSummary) -> dict[str, Any]:

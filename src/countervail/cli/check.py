@@ -20,6 +20,7 @@ from countervail.cli.shared.common import (
     RowsArePeople,
     SchemaFile,
     check_ending,
+    counted,
     counted_file,
     note,
     noted,
@@ -322,7 +323,7 @@ def _missing_notes(leaked: list[str], undeclared: list[str]) -> list[str]:
 
 
 def _tell(rows: int, verdicts: list[Verdict], holds: bool) -> None:
-    say(f"{rows:,} rows in {verdicts[0].classes:,} classes of equal quasi-identifiers.")
+    say(f"{rows:,} rows in {counted(verdicts[0].classes, 'class', 'classes')} of equal quasi-identifiers.")
     lines = [
         [
             v.claim,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -157,13 +158,15 @@ def dit(
         )
         with progress(f"Testing {label}", quiet=as_json) as tick:
             results[label] = test.run(table, sensitive, label=label, progress=tick, checkpoint=file)
+    for text in dict.fromkeys(c for r in results.values() for c in r.caveats):
+        note(text)
     summary = differential_summary(results)
     writers = {}
     for path in output or []:
         if path.suffix == ".json":
             writers[path] = text_writer(json_text(with_noted(summary)))
         else:
-            writers[path] = text_writer(page_text(differential_page(results)))
+            writers[path] = text_writer(page_text(replace(differential_page(results), footer="")))  # noted
     write_files(writers)
     if as_json:
         say_json(summary)
@@ -234,9 +237,9 @@ def _many_numbers(table: Table, sensitive: str | None) -> str:
     if distinct <= _MANY and 2 * distinct <= len(table):
         return ""
     return (
-        f"Note: '{names[0]}' has {distinct:,} different numbers for {len(table):,} people, and the learner takes each "
-        f"for a class of its own: put them into groups (--groups 5 --ground ordered), or group them yourself (in "
-        f"pandas: pd.cut(frame['{names[0]}'], 5)) and declare the column ordinal or categorical."
+        f"Note: '{names[0]}' has {distinct:,} different numbers in {len(table):,} rows, and the learner takes each "
+        f"for a class of its own: put them into groups (--groups 5 --ground ordered), or group them in the "
+        f"file and declare the column ordinal or categorical."
     )
 
 

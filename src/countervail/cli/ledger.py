@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countervail.cli.shared.common import AsJson, check_ending, json_text, remark, say, say_json, table
-from countervail.cli.shared.methods import PlainCommand
+from countervail.cli.shared.common import AsJson, check_ending, counted, json_text, remark, say, say_json, table
+from countervail.cli.shared.methods import PlainCommand, PlainGroup
 from countervail.core.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _WIDTH = 40
 
 ledger = typer.Typer(
     name="ledger",
+    cls=PlainGroup,
     help="A privacy budget for the people of a data set, kept in a file that all releases about them are counted in.",
     no_args_is_help=True,
 )
@@ -131,7 +132,7 @@ def history(
     plain = [asdict(e) for e in entries]
     if output is not None:
         _write(opened, plain, entries, output)
-        remark(f"{len(entries)} entries written to {output}.")
+        remark(f"{counted(len(entries), 'entry', 'entries')} written to {output}.")
     if as_json:
         say_json(plain)
     elif output is None:

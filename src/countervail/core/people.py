@@ -123,7 +123,7 @@ def rows_remark(most: int, names: Sequence[str], k: int) -> tuple[str, ...]:
     """The same, where it is known how many rows one person has at most, by these columns."""
     if most == 1:
         return ()
-    each = f"every class holds {k * most} rows, so that {k} people are in it"
+    each = f"every class holds {k * most:,} rows, so that {k:,} people are in it"
     return (f"Some people have up to {most} rows, by {', '.join(names)}: {each}.", _LINKED)
 
 

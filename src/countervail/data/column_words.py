@@ -11,6 +11,13 @@ import unicodedata
 from itertools import pairwise
 
 _WORDS: dict[str, dict[str, str]] = {
+    "target": {
+        "en": "decision approved granted outcome",
+        "de": "entscheidung bewilligt genehmigt zugesagt",
+        "fr": "decision accorde approuve",
+        "es": "decision aprobado concedido",
+        "nl": "beslissing besluit goedgekeurd toegekend",
+    },
     "direct": {
         "en": "id uuid guid ssn name person surname forename firstname lastname fullname initials email mail phone* "
         "tel telephone mobile cell iban bic passport account cardno license* licence* plate patientno customerno "
@@ -46,8 +53,8 @@ _WORDS: dict[str, dict[str, str]] = {
         "woning religie geloof taal kinderen datum opname* ontslag* lengte gewicht",
     },
     "sensitive": {
-        "en": "disease diagnosis hiv health illness medication drug* crime conviction debt* wage* salary income "
-        "disab* genetic* sexual* politic* union",
+        "en": "disease diagnos* icd comorbid* hiv health illness medication drug* crime conviction debt* wage* "
+        "salary income disab* genetic* sexual* politic* union",
         "de": "krankheit* *krankheit *erkrankung *erkrankungen diagnose* *diagnose *befund gesundheit* medikament* "
         "droge* straftat* verurteil* *schulden *lohn *gehalt *einkommen *behinderung genetisch* sexuell* politi* "
         "gewerkschaft*",

@@ -100,7 +100,7 @@ def _are_names(texts: list[str]) -> bool:
 
 
 _FORMS: Final = {
-    "addresses of mail": lambda t: bool(_MAIL.fullmatch(t)),
+    "e-mail addresses": lambda t: bool(_MAIL.fullmatch(t)),
     "accounts (IBAN)": _is_account,
     "dates": _is_date,
     "telephone numbers": lambda t: bool(_PHONE.fullmatch(t)) and sum(c.isdigit() for c in t) >= 7,

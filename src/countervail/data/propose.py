@@ -31,7 +31,7 @@ _PADDED = re.compile(r"0\d+")
 _MARKS = frozenset(
     ("na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", "missing", "unknown", "-", "--", ".", "?")
 )
-_NAMING = ("addresses of mail", "accounts (IBAN)", "telephone numbers", "names")
+_NAMING = ("e-mail addresses", "accounts (IBAN)", "telephone numbers", "names")
 _KNOWN = ("dates", "postcodes")
 _MANY = 50  # categorical columns with more values get no proposed domain
 _FEW = 5  # labels at most point at nobody
@@ -309,7 +309,10 @@ def _number_words(values: pd.Series) -> str:
         return 'digits with leading zeros, kept as codes; if they count something: type = "numeric"'
     blank = "marks for missing values (such as NA): leave those cells empty"
     plain = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", t) for t in numbers)
-    spelt = "thousands separators, decimal commas or units: write 1234.5, or say how they are written as you read them"
+    spelt = (
+        "thousands separators, decimal commas or units: write 1234.5, or say how they are written as you read them "
+        "(--decimal, --thousands)"
+    )
     found = " and ".join(filter(None, [blank if marks else "", "" if plain else spelt]))
     return f"they look like numbers{f' with {found}' if found else ''}, to have them read as numbers"
 
@@ -321,8 +324,8 @@ def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, s
     if kind == "numeric" and np.isinf(values.to_numpy(dtype=float, na_value=np.nan)).any():
         return None, "no domain proposed: it holds infinite values; replace them, or mark them missing"
     if kind == "date":
-        first, last = (int(v) for v in _outward(float(values.min()), float(values.max()), signed=True))
-        return (max(first, FIRST), min(last, LAST)), f"domain: rounded outward {caution}"
+        first, last = _outward(float(values.min()), float(values.max()), signed=True)
+        return _whole_years(int(first), int(last)), f"domain: rounded outward to years, {caution}"
     if kind == "numeric":
         low, high = _outward(float(values.min()), float(values.max()))
         whole = pd.api.types.is_integer_dtype(values)
@@ -331,6 +334,13 @@ def _domain(values: pd.Series, kind: Type) -> tuple[tuple[object, ...] | None, s
         known = sorted(pd.unique(values.dropna()).tolist(), key=lambda v: (type(v).__name__, v))
         return tuple(v.item() if isinstance(v, np.generic) else v for v in known), f"domain: {caution}"
     return None, "no domain proposed: too many values" if kind == "categorical" else ""
+
+
+def _whole_years(first: int, last: int) -> tuple[int, int]:
+    """From the first day of a year to the last of another, so that nothing looks like somebody's date."""
+    years = np.array([max(first, FIRST), min(last, LAST)], dtype="datetime64[D]").astype("datetime64[Y]")
+    low, high = (years + np.array([0, 1])).astype("datetime64[D]").astype(np.int64)
+    return max(int(low), FIRST), min(int(high) - 1, LAST)
 
 
 def _outward(low: float, high: float, *, signed: bool = False) -> tuple[float, float]:
@@ -348,5 +358,5 @@ def _outward(low: float, high: float, *, signed: bool = False) -> tuple[float, f
 
 def _guess_target(columns: Mapping[str, pd.Series]) -> str | None:
     few = [n for n, values in columns.items() if 2 <= values.nunique() <= 20]
-    named = [n for n in few if _TARGET.match(n)]
+    named = [n for n in few if _TARGET.match(n)] or [n for n in few if suggests(n, "target")]
     return named[-1] if named else None

@@ -63,9 +63,10 @@ class Statement:
         within = f"with this ledger about '{self.budget.dataset}' stays within {self.budget.claim}"
         if not self.groupings:
             return f"Everything released {within}."
+        several = "" if self.groupings == 1 else "s"
         return (
             f"What was released with noise {within}. No epsilon covers the k-anonymous releases that left through it "
-            f"({self.groupings:,} grouping(s)): they keep their own promise."
+            f"({self.groupings:,} grouping{several}): they keep their own promise."
         )
 
     def to_dict(self) -> dict[str, Any]:

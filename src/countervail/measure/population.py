@@ -13,7 +13,7 @@ from scipy.stats import hypergeom
 
 from countervail.core.arrays import Floats, Ints, number_columns, number_rows
 from countervail.core.errors import SchemaError, bad_parameter
-from countervail.core.people import people_of, person_columns
+from countervail.core.people import count_people, people_of, person_columns
 from countervail.core.stats import plain_json
 from countervail.core.table import Table
 
@@ -132,6 +132,9 @@ def population_uniques(table: Table, size: int, *, person: str | None = None) ->
 def k_map(table: Table, population: Table, *, k: int = 10, person: str | None = None) -> KMap:
     """Count for each person of the table who of a population has the same quasi-identifiers.
 
+    Of a person with several rows the row counts that fits the fewest; people of the population count once for each
+    combination that one of their rows has.
+
     Examples
     --------
     >>> import countervail as cv
@@ -147,22 +150,26 @@ def k_map(table: Table, population: Table, *, k: int = 10, person: str | None = 
         raise SchemaError(f"The population lacks the quasi-identifiers {missing} of the table.")
     if k < 1:
         raise bad_parameter("k_map", "k", "a whole number of at least 1", k)
-    mine, theirs = _once(table, person)[quasi], _once(population, person)[quasi]
-    both = pd.concat([mine.astype(object), theirs.astype(object)], ignore_index=True)
-    key = number_rows(number_columns(both, quasi))
-    counts = np.bincount(key[len(mine) :], minlength=int(key.max(initial=-1)) + 1)[key[: len(mine)]]
-    there = counts > 0
-    chance: Floats = 1 / np.maximum(counts, 1)
+    both = pd.concat([t.frame[quasi].astype(object) for t in (table, population)], ignore_index=True)
+    key, mine, theirs = number_rows(number_columns(both, quasi)), _whose(table, person), _whose(population, person)
+    found = count_people(key[len(mine) :], theirs)
+    fitting = np.pad(found, (0, int(key.max(initial=-1)) + 1 - len(found)))[key[: len(mine)]]
+    people = int(mine.max(initial=-1)) + 1
+    counts, known = np.full((2, people), len(theirs) + 1)
+    np.minimum.at(counts, mine, fitting)
+    np.minimum.at(known, mine[fitting > 0], fitting[fitting > 0])
+    there = known <= len(theirs)
+    chance: Floats = 1 / known
     return KMap(
-        len(theirs),
-        len(mine),
+        int(theirs.max(initial=-1)) + 1,
+        people,
         k,
         int(counts.min()),
         float((counts == 1).mean()),
         float((counts < k).mean()),
         float(chance[there].mean()) if there.any() else 1.0,
         float(chance[there].max()) if there.any() else 1.0,
-        int((~there).sum()),
+        int((counts == 0).sum()),
     )
 
 
@@ -314,10 +321,13 @@ def _class_sizes(table: Table, person: str | None, owner: str) -> Ints:
     return np.bincount(number_rows(number_columns(_once(table, person), quasi)))
 
 
+def _whose(table: Table, person: str | None) -> Ints:
+    """The number of the person of each row."""
+    named = person_columns(table) if person is None else [table.schema[person].name]
+    return people_of(table.frame, named)
+
+
 def _once(table: Table, person: str | None) -> pd.DataFrame:
     """One row for each person: the first, where somebody has several."""
-    named = person_columns(table) if person is None else [table.schema[person].name]
-    if not named:
-        return table.frame.reset_index(drop=True)
-    who = people_of(table.frame, named)
+    who = _whose(table, person)
     return table.frame.iloc[np.unique(who, return_index=True)[1]].reset_index(drop=True)

@@ -79,7 +79,7 @@ def summarize(release: Release, table: Table, *, hide_below: int = 1) -> Anonymi
     risk = measure.release_risk(release)
     moved = {s.name: s.distance for s in measure.column_shifts(release, table=table)}
     columns = [_spread(axis, release, table, hide_below, moved[axis.name]) for axis in release.regions.axes]
-    columns = [c if c.values else replace(c, labels=_labels(release, c.name, hide_below)) for c in columns]
+    columns = [_as_published(c, axis, release, hide_below) for c, axis in zip(columns, release.regions.axes)]
     asked = measure.query_error(release, table=table, columns=min(2, len(columns)))
     return AnonymizedSummary(
         len(release),
@@ -121,7 +121,7 @@ def anonymized_page(
         sections.append(Section("What to know", notes))
     for column in summary.columns:
         drawn = "rows of the original, and of the release with each class spread evenly over its range or set."
-        few = "no value is held by enough people to be drawn."
+        few = "no value of its own is drawn: too few people hold one, or it leaves in groups."
         caption = f"{column.name}: {drawn if column.values else few}"
         caption += f" NCP {column.ncp:.1%}; the distribution moved by {column.shift:.1%}."
         picture = before_after(column.values, column.before, column.after, column.name) if column.values else ""
@@ -171,6 +171,23 @@ def _spread(axis: Axis, release: Release, table: Table, hide_below: int, shift: 
     shown = np.where(people < hide_below, 0.0, before)
     one = measure.ncp(release, table=table, weights={a.name: float(a is axis) for a in release.regions.axes})
     return Spread(axis.name, tuple(names), tuple(shown.tolist()), tuple(after.tolist()), float(one.mean()), shift)
+
+
+def _as_published(column: Spread, axis: Axis, release: Release, hide_below: int) -> Spread:
+    """A column that cannot be drawn, by what the release says of it: values that nobody may know, or the few most
+    frequent of very many that leave by the names of groups only."""
+    if column.values and (isinstance(axis, Range) or len(axis.known) <= _SHOWN or not _is_grouped(axis, release)):
+        return column
+    labels = _labels(release, column.name, hide_below)
+    if column.values and not labels:
+        return column
+    return replace(column, values=(), before=(), after=(), labels=labels)
+
+
+def _is_grouped(axis: Axis, release: Release) -> bool:
+    """Whether the classes of a column are called by groups: then what is inside them is not in the release."""
+    made = release.provenance["parameters"]
+    return made.get("labels") == "hierarchy" and axis.name in (made.get("hierarchies") or ())
 
 
 def _labels(release: Release, name: str, hide_below: int) -> tuple[tuple[str, int], ...]:

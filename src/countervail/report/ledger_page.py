@@ -37,8 +37,8 @@ def ledger_page(statement: Statement, entries: Sequence[Entry], curve: Sequence[
     budget = statement.budget
     facts = [
         Fact(f"{statement.share_spent:.1%}", "of the budget is spent"),
-        Fact(f"{statement.entries:,}", "entries"),
-        Fact(f"{statement.groupings:,}", "groupings for k-anonymous releases"),
+        Fact(f"{statement.entries:,}", "entry" if statement.entries == 1 else "entries"),
+        Fact(f"{statement.groupings:,}", f"grouping{'' if statement.groupings == 1 else 's'} for k-anonymous releases"),
     ]
     left = f"Left: {statement.left}. Composition: {budget.composition}; adjacency: {budget.adjacency}."
     last = f"Last entry: {in_words(statement.last)} UTC." if statement.last else "No entry yet."

@@ -41,10 +41,10 @@ def test_numbers_match_their_spelling():
     ("text", "message"),
     [
         ("a;x;*\nb;*\n", "same number of levels"),
-        ("a;;*\n", "hole: no name at level 1 above 'a'"),
+        ("a;;*\n", "hole: no name at level 1 above the value of line 1"),
         ("a;x;*\n;x;*\n", "hole: no name at level 0 below 'x'"),
         ("a;x;y;*\nb;y;x;*\n", "cycle: 'x' under 'y' under 'x'"),
-        ("a;x;*\nb;a;*\nx;b;*\n", "cycle: 'a' under 'x' under 'b' under 'a'"),
+        ("a;x;*\nb;a;*\nx;b;*\n", "cycle: the value of line 1 under the value of line 3 under"),
         ("a;x;*\na;y;*\n", "value of the hierarchy of 'job' has two different parents"),
         ("a;x;p;*\nb;x;q;*\n", "group at level 1 .* two different parents"),
         ("", "is empty"),
@@ -53,6 +53,15 @@ def test_numbers_match_their_spelling():
 def test_holes_and_contradictions_are_refused(tmp_path, text, message):
     with pytest.raises(SchemaError, match=message):
         Hierarchy.read(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text", ["{0};x;*\nb;*\n", "b;*\nc;*\n{0};x;*\n", "{0};;*\n", "{0};x;*\n{0};y;*\n", "{0};b;*\nb;{0};*\n"]
+)
+def test_a_value_of_somebody_is_told_by_its_line(tmp_path, text):
+    with pytest.raises(SchemaError, match="line") as error:
+        Hierarchy.read(write(tmp_path, text.format("secret")))
+    assert "secret" not in str(error.value)
 
 
 def test_values_it_misses_are_counted_and_not_shown():

@@ -37,6 +37,7 @@ from countervail.core.divergence import Distance
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.files.release_file import read_release
 from countervail.core.hierarchy import Hierarchy
+from countervail.core.people import rows_per_person
 from countervail.core.protocols import LeaveOneOut, LeavesOneOut, Progress
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
@@ -290,6 +291,11 @@ class DifferentialInferenceTest(BaseEstimator):
         caveats = [*before, "Tests one learner only: a small distance is no guarantee."]
         if len(rows) < len(setting.table):
             caveats.append("Some of the people were drawn: the largest distance of all may be larger.")
+        if (most := rows_per_person(setting.original)) > 1:
+            caveats.append(
+                f"Some people have up to {most} rows, and rows are left out one at a time: of such a person the others "
+                f"stay, so that a small distance says little. Keep one row for each person."
+            )
         return DifferentialResult(
             label,
             type(setting.learner).__name__,

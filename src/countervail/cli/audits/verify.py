@@ -43,7 +43,8 @@ def verify(
             raise DataNotFoundError(f"No file '{file}' to look at. Give what was audited.")
         known = audit.provenance.get("file", {}).get("sha256")
         if known is None:
-            problems.append("It permits no file: a saved protector was audited, or what was audited must not leave.")
+            why = "a saved protector was audited" if audit.verdict == "release" else f"its verdict is {audit.verdict}"
+            problems.append(f"It permits no file to leave: {why}.")
         elif known != file_digest(file):
             problems.append(f"It is not about '{file.name}' as that is now: the file is another one, or was changed.")
     if as_json:

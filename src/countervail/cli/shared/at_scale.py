@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pandas as pd
 import typer
 
-from countervail.cli.shared.common import note, noted, pointing_note, say, say_json
+from countervail.cli.shared.common import as_word, counted, note, noted, pointing_note, say, say_json
 from countervail.cli.shared.groups import grouped
 from countervail.cli.shared.reading import noted_warnings
 from countervail.core.errors import ParameterError
@@ -127,7 +127,7 @@ def check_leaving(scan: Scan, keep: list[str]) -> list[str]:
         raise ParameterError(f"--keep must name {must}. Got '{strange[0]}'.")
     pointed = pointing_scan(scan, leaving)
     if refused := [n for n in pointed if n not in keep]:
-        flags = " ".join(f"--keep {n}" for n in refused)
+        flags = " ".join(f"--keep {as_word(n)}" for n in refused)
         raise ParameterError(
             f"Many people have a value of their own in {', '.join(refused)}, which would leave as it is and points at "
             f"people as a name does. Group its values, give it the role 'quasi' or 'identifier' in the schema, or say "
@@ -158,7 +158,7 @@ def tell_written(found: dict[str, Any], promise: Any, output: Path, as_json: boo
     if as_json:
         say_json({**found, "output": str(output)})
         return
-    say(f"{found['rows']:,} rows in {found['classes']:,} classes written to {output}.")
+    say(f"{found['rows']:,} rows in {counted(found['classes'], 'class', 'classes')} written to {output}.")
     sizes = f"Smallest class {found['smallest']:,}, average {found['average']:.1f}"
     say(f"{sizes}; information lost (NCP) {found['ncp']:.2%}; {found['suppressed']:,} rows suppressed.")
     say(f"Promise: {promise}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -203,7 +204,8 @@ def formula_notes(frame: pd.DataFrame, path: Path) -> list[str]:
 def check_ending(path: Path | None, endings: tuple[str, ...], *read: Path | None) -> None:
     """Refuse an output name before any work is done: a wrong ending, no folder, or one of the files that are read."""
     if path is not None and not path.name.endswith(endings):
-        raise ParameterError(f"The output file '{path.name}' must end in one of {', '.join(endings)}.")
+        any_of = "one of " if len(endings) > 1 else ""
+        raise ParameterError(f"The output file '{path.name}' must end in {any_of}{', '.join(endings)}.")
     if path is not None and path.is_dir():
         raise ParameterError(f"The output file '{path.name}' is a folder. Name a file in it.")
     if path is not None and not path.parent.is_dir():
@@ -230,6 +232,29 @@ def pointing(frame: pd.DataFrame, names: Iterable[str], who: Ints | None = None)
         if people >= _FEW and held.loc[own, "who"].nunique() > _OWN * people:
             found.append(name)
     return found
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """A number with its word.
+
+    Examples
+    --------
+    >>> counted(1, "class", "classes"), counted(2000, "class", "classes")
+    ('1 class', '2,000 classes')
+    """
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def as_word(name: str) -> str:
+    """A column's name as it is typed after a flag, with quotes where a shell would part or read it.
+
+    Examples
+    --------
+    >>> as_word("salary"), as_word("Gehalt (€)")
+    ('salary', '"Gehalt (€)"')
+    """
+    marked = re.sub(r'(["\\$`])', r"\\\1", name)
+    return name if re.fullmatch(r"[\w.,:/+@%][\w.,:/+@%-]*", name) else f'"{marked}"'
 
 
 def pointing_note(names: list[str]) -> str:

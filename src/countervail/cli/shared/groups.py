@@ -70,6 +70,15 @@ def grouped(table: Table, hierarchies: Path | None, labels: str | None) -> Group
     return Grouping(table, {"hierarchies": kept, "labels": labels or ("hierarchy" if coded else None)})
 
 
+def note_ungrouped(table: Table, *, centres: bool) -> None:
+    """Say what becomes of labels of very many values where a method knows no groups of them."""
+    quasi = [table.schema[n] for n in table.schema.names("quasi")]
+    many = [c.name for c in quasi if c.type == "categorical" and table.frame[c.name].nunique() > _MANY]
+    for name in many:
+        told = "the commonest of a group is published, which may be one person's" if centres else "sets list them"
+        note(f"'{name}' has many labels, and {told}: group them in the file, or take --method mondrian.")
+
+
 def _is_coded(values: pd.Series, kind: str) -> bool:
     """Whether a column holds many texts of one length with digits in them, such as postcodes."""
     if kind != "categorical":

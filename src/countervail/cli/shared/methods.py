@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from countervail import registry
 from countervail.core.errors import ParameterError
@@ -100,10 +100,23 @@ class PlainCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        for parameter in self.get_params(ctx):
-            if getattr(parameter, "is_flag", False):
-                parameter.metavar = " "
+        _without_values(self.get_params(ctx))
         super().format_help(ctx, formatter)
+
+
+class PlainGroup(TyperGroup):
+    """Several commands, in whose help a flag takes no value."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        _without_values(self.get_params(ctx))
+        super().format_help(ctx, formatter)
+
+
+def _without_values(parameters: Sequence[Any]) -> None:
+    """Help shows no type behind a flag that is given or not."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = " "
 
 
 def with_methods(kinds: Callable[[], Kinds], flags: Sequence[str]) -> type[PlainCommand]:

@@ -103,7 +103,8 @@ def note_once(equal: EqualRows, *, published: bool = False) -> None:
             f"{equal.words}, {LOOK_REPEATED}, and count once. Say whose they are: --person{each} or --rows-are-people."
         )
     else:
-        note(f"{equal.words}; they count as different people. If some are one person's, name people with --person.")
+        named = "say how many rows one has: --rows-per-person N" if published else "name people with --person"
+        note(f"{equal.words}; they count as different people. If some are one person's, {named}.")
 
 
 def note_equal_rows(table: Table) -> None:

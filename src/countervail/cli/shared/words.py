@@ -19,12 +19,14 @@ _FLAGS = {
     "random_state": "--seed",
     "ranges": "--range",
     "rows": "the rows",
+    "size": "--population",
     "table": "the data",
     "X": "the data",
     "y": "the target",
 }
 _OWNED = re.compile(r"The '(\w+)' (?:parameter )?(?:of|given to) [A-Za-z]\w*(?:\.\w+)?(?:\(\))?")
 _NAMED = re.compile(r"\b([a-z]+(?:_[a-z]+)*)='([^']*)'")
+_LIST = re.compile(r"(?<!= )(?<!=)\['[^'\[\]]*'(?:, '[^'\[\]]*')*\]")
 _PLACED = re.compile(r"\b(delta|epsilon|k|l|t|plan|max_union)=([\d.e-]*\d)")
 _WORDS = (
     (r"Pass quasi_identifiers=\[\.\.\.\] to Table\.from_frame, or give columns", "Give columns"),
@@ -77,6 +79,7 @@ def in_flags(text: str) -> str:
     text = _OWNED.sub(lambda m: _flag(m[1]), text)
     for pattern, said in _WORDS:
         text = re.sub(pattern, said, text)
+    text = _LIST.sub(lambda m: m[0][2:-2].replace("', '", ", "), text)
     text = _NAMED.sub(lambda m: f"{_flag(m[1])} {m[2]}", text)
     text = _PLACED.sub(lambda m: f"{_flag(m[1])} {m[2]}", text)
     return text[:1].upper() + text[1:]

@@ -21,6 +21,7 @@ from countervail.core.schema import Column, Schema
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")  # that are written
 READABLE = (*ENDINGS, ".xlsx")
+_TRUTHS = ("True", "TRUE", "true", "False", "FALSE", "false")  # as pandas reads them in a CSV
 
 
 def read_frame(
@@ -43,7 +44,8 @@ def read_frame(
     elif path.name.endswith((".csv", ".csv.gz")):
         frame = read_csv(path, schema, set(text), reading)
     elif path.name.endswith(".xlsx"):
-        frame = _excel(path, {*text, *(c.name for c in schema or () if not c.numeric)})
+        numbers = {c.name for c in schema or () if c.type == "numeric"}
+        frame = _excel(path, {*text, *(c.name for c in schema or () if not c.numeric)}, numbers)
     else:
         raise SchemaError(f"The file '{path.name}' must end in one of {', '.join(READABLE)}.")
     for column in schema or ():
@@ -211,7 +213,7 @@ def _folder(path: Path) -> pd.DataFrame:
         ) from None
 
 
-def _excel(path: Path, text: set[str]) -> pd.DataFrame:
+def _excel(path: Path, text: set[str], numbers: set[str]) -> pd.DataFrame:
     """The first sheet; whole numbers of columns that are read as text lose their decimal point."""
     from zipfile import BadZipFile
 
@@ -220,7 +222,7 @@ def _excel(path: Path, text: set[str]) -> pd.DataFrame:
         with pd.ExcelFile(path, engine="openpyxl") as book:
             first = pd.read_excel(book, sheet_name=0, nrows=1, header=None)
             names = [str(n) for n in first.iloc[0]] if len(first) else []
-            frame: pd.DataFrame = pd.read_excel(book, sheet_name=0, keep_default_na=False, na_values=[""])
+            frame: pd.DataFrame = pd.read_excel(book, sheet_name=0, keep_default_na=False, na_values=[""], dtype=object)
             more = len(book.sheet_names) - 1
     except (BadZipFile, OSError, IndexError, *DAMAGED):
         raise SchemaError(
@@ -231,9 +233,33 @@ def _excel(path: Path, text: set[str]) -> pd.DataFrame:
         said = f"'{path.name}' has {more} more sheet(s); only the first is read."
         warnings.warn(said, InputWarning, stacklevel=2)
     frame.columns = frame.columns.map(str)
-    for name in [n for n in frame.columns if n in text and pd.api.types.is_numeric_dtype(frame[n])]:
-        frame[name] = frame[name].map(lambda v: None if pd.isna(v) else plain(v)).astype("str")
-    return frame
+    if not frame.columns.is_unique:  # what reads the table says so
+        return frame.infer_objects()
+    return frame.assign(**{n: _typed(frame[n], text=n in text, number=n in numbers) for n in frame.columns})
+
+
+def _typed(values: pd.Series, *, text: bool, number: bool) -> pd.Series:
+    """A column of a sheet as a CSV of it would be read: texts of digits are numbers, but for codes such as `01018`."""
+    values = values.infer_objects()
+    if not pd.api.types.is_numeric_dtype(values):
+        held = values.dropna()
+        if not len(held) or not held.map(lambda v: isinstance(v, (str, int, float))).all():
+            return values
+        if held.astype(str).str.fullmatch(r"\s*\d{19,}\s*").any():  # more digits than a number holds
+            return values
+        if held.isin(_TRUTHS).all() and len(held) == len(values):
+            counted = held.str.lower() == "true"
+        else:
+            counted = pd.to_numeric(values, errors="coerce")
+            if counted.isna().sum() > values.isna().sum() or held.map(lambda v: isinstance(v, bool)).any():
+                return values
+        text = text or (not number and held.astype(str).str.fullmatch(r"\s*0\d+\s*").any())
+        if not text:
+            return counted
+    if not text:
+        return values
+    written = [None if pd.isna(v) else v if isinstance(v, str) else plain(v) for v in values]
+    return pd.Series(written, values.index).astype("str")
 
 
 def _categories(values: pd.Series, column: Column) -> pd.Series:

@@ -219,17 +219,19 @@ class Hierarchy:
 
 
 def _check_shape(rows: Sequence[tuple[str, ...]], name: str) -> None:
-    """Lines of one length without empty fields; what breaks it is named by its value."""
+    """Lines of one length without empty fields."""
     most = Counter(len(row) for row in rows).most_common(1)[0][0]
     if odd := next((row for row in rows if len(row) != most), None):
+        value = _told(odd[0], rows)
         raise SchemaError(
-            f"The lines of the hierarchy of '{name}' must all have the same number of levels. That of '{odd[0]}' has "
+            f"The lines of the hierarchy of '{name}' must all have the same number of levels. That of {value} has "
             f"{len(odd)}, most have {most}."
         )
     for row in rows:
         for level, cell in enumerate(row):
             if not cell.strip():
-                what = f"above '{row[level - 1]}'" if level else f"below '{row[1]}'" if len(row) > 1 else "in a line"
+                below = f"below {_told(row[1], rows)}" if len(row) > 1 else "in a line"
+                what = f"above {_told(row[level - 1], rows)}" if level else below
                 raise SchemaError(
                     f"The hierarchy of '{name}' has a hole: no name at level {level} {what}. Every level needs one; "
                     f"repeat the name below it where nothing changes."
@@ -242,9 +244,15 @@ def _check_parents(rows: Sequence[tuple[str, ...]], level: int, name: str) -> No
         if parents.setdefault(row[level], row[level + 1]) != row[level + 1]:
             what = "value" if level == 0 else f"group at level {level}"
             raise SchemaError(
-                f"A {what} of the hierarchy of '{name}' has two different parents: '{row[level]}' lies under "
-                f"'{parents[row[level]]}' and '{row[level + 1]}'."
+                f"A {what} of the hierarchy of '{name}' has two different parents: {_told(row[level], rows)} lies "
+                f"under {_told(parents[row[level]], rows)} and {_told(row[level + 1], rows)}."
             )
+
+
+def _told(label: str, rows: Sequence[tuple[str, ...]]) -> str:
+    """A group by its name, and a value, which may be one person's, by its line."""
+    line = next((i for i, row in enumerate(rows, 1) if row[0] == label), None)
+    return f"'{label}'" if line is None else f"the value of line {line}"
 
 
 def _check_cycles(rows: Sequence[tuple[str, ...]], name: str) -> None:
@@ -264,7 +272,7 @@ def _check_cycles(rows: Sequence[tuple[str, ...]], name: str) -> None:
                 path.pop()
                 done.add(label)
             elif label in path:
-                ring = " under ".join(f"'{x}'" for x in [*path[path.index(label) :], label])
+                ring = " under ".join(_told(x, rows) for x in [*path[path.index(label) :], label])
                 raise SchemaError(f"The hierarchy of '{name}' has a cycle: {ring}. Give one of them another name.")
             elif label not in done:
                 path.append(label)

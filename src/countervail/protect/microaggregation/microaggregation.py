@@ -28,8 +28,8 @@ from countervail.protect.mondrian.labels import class_regions
 from countervail.protect.saved import Savable, release_from_json, release_to_json
 
 CENTRES = (
-    "Quasi-identifiers are centres of groups (means of numbers, medians of levels, commonest labels): no cell is "
-    "anybody's own value, and a cell may hold a value that nobody of its group has."
+    "Quasi-identifiers are centres of groups (means of numbers, medians of levels, commonest labels): a cell tells of "
+    "the group, and may hold a value that nobody of it has, or only one."
 )
 
 
