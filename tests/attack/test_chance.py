@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 
 import countervail as cv
+from countervail.attack.base import answers_of
 from countervail.attack.shared.planted import NoisyOracle, VerbatimOracle, explained, those_alone
 from countervail.core.errors import RefusedError
-from countervail.testing import small_table
+from countervail.testing import small_model, small_table
 
 TABLE, CONTROL = small_table(800).split(test_size=0.5, random_state=0)
 
@@ -72,3 +73,37 @@ def test_noise_on_noughts_is_averaged_away():
     found = cv.attack.Averaging(n_targets=40).run(NoisyOracle(members), members, others)
     assert found.members.value > 0.5 and found.excess.low > 0.3
     assert found.controls.value < 0.1
+
+
+class Passing:
+    """Somebody else's class around an explainer of ours: nothing is known of it, so everything is asked."""
+
+    def __init__(self, oracle):
+        self.oracle = oracle
+
+    def explain(self, rows):
+        return self.oracle.explain(rows)
+
+
+@pytest.mark.parametrize("explainer", [cv.NICE(target="favourable"), cv.CFK(k=10, search="exact", reward="none")])
+@pytest.mark.parametrize(
+    "attack", [cv.attack.Averaging(30, n_targets=10), cv.attack.Intersection(n_targets=50)], ids=["averaging", "cut"]
+)
+def test_the_same_question_is_asked_once_where_that_makes_no_difference(explainer, attack, monkeypatch):
+    fitted = explainer.fit(TABLE, small_model)
+    asked = []
+
+    def listening(oracle, rows, **more):
+        asked.append(len(rows))
+        return answers_of(oracle, rows, **more)
+
+    monkeypatch.setattr(f"{type(attack).__module__}.answers_of", listening)
+    found, few = attack.run(fitted, TABLE, CONTROL), sum(asked)
+    assert found.to_dict() == attack.run(Passing(fitted), TABLE, CONTROL).to_dict()
+    assert 2 * few < sum(asked) - few
+
+
+def test_noise_is_asked_about_as_often_as_it_is_drawn():
+    oracle = NoisyOracle(TABLE)
+    found = cv.attack.Averaging(30, n_targets=10).run(oracle, TABLE, CONTROL)
+    assert found.detail["after 1 answers"].value < found.detail["after 30 answers"].value

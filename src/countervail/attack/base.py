@@ -287,6 +287,13 @@ def ours(oracle: Any) -> bool:
     return type(oracle).__module__.startswith("countervail.")
 
 
+def always_same(oracle: Any) -> bool:
+    """Whether it is known that the same question always gets the same answer: of classes of this package only."""
+    kind = type(oracle)
+    fresh = getattr(kind, "draws_noise", False) and not getattr(kind, "keeps_draw", False)
+    return ours(oracle) and not fresh
+
+
 def _way_of_asking(oracle: Any, name: str) -> Callable[[Any], Explanations]:
     """The method of this name of the class that answers; `explain` itself where somebody else wrote that anew."""
     answers = next((c for c in type(oracle).__mro__ if "explain" in vars(c)), None)

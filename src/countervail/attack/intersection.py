@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack, answers_of
+from countervail.attack.base import Criterion, OracleAttack, always_same, answers_of
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import coincidence, crowd
 from countervail.attack.shared.persons import many, owners, register_of, thinned
@@ -115,7 +115,7 @@ class Intersection(OracleAttack):
         if self.repeats < 1:
             raise bad_parameter("Intersection", "repeats", "a whole number of at least 1", self.repeats)
         seen: dict[tuple[int, str], list[Bools]] = {}
-        for _ in range(self.repeats):
+        for _ in range(1 if always_same(oracle) else self.repeats):  # the same answer again leaves whom it left
             for group in (queries, self._nearly(queries)):
                 for query, pseudonym, people in _answers(_told(oracle, group), register):
                     seen.setdefault((query, pseudonym), []).append(people)

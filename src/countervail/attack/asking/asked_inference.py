@@ -23,7 +23,7 @@ from countervail.core.stats import Estimate
 from countervail.core.table import Table
 
 _WIDE = (pd.Interval, frozenset)
-_COLUMNS = 10  # that are asked about, unless they are named
+_COLUMNS = 5  # that are asked about, unless they are named
 
 
 class AskedInference(OracleAttack):
@@ -33,7 +33,7 @@ class AskedInference(OracleAttack):
     ----------
     secret : sequence of str, optional
         The columns that are guessed, one at a time; default: those declared sensitive, else the features that are no
-        quasi-identifiers, else all of them, and ten at most.
+        quasi-identifiers, else all of them, and five at most (`remarks` say how many are left).
     tolerance : float
         A number is guessed right if it is this near, as a share of the true one.
     n_targets : int, optional
@@ -94,12 +94,14 @@ class AskedInference(OracleAttack):
         detail: dict[str, Estimate] = {}
         for j, name in enumerate(secret):
             detail[f"{name}: members"], detail[f"{name}: controls"] = rate(inside[:, [j]]), rate(outside[:, [j]])
-        return AttackResult(self.label, rate(inside), rate(outside), rate(blind), detail=detail)
+        left = 0 if self.secret is not None else len(_guessed(table)) - len(secret)
+        said = (f"{left} further columns were not asked about; name them in `secret` to try them.",) if left else ()
+        return AttackResult(self.label, rate(inside), rate(outside), rate(blind), detail=detail, remarks=said)
 
     def _secrets(self, table: Table) -> list[str]:
         schema = table.schema
         if self.secret is None:
-            return (schema.names("sensitive") or schema.names("attribute") or schema.features)[:_COLUMNS]
+            return _guessed(table)[:_COLUMNS]
         if isinstance(self.secret, str) or not self.secret or any(n not in schema.features for n in self.secret):
             raise bad_parameter("AskedInference", "secret", f"a list of features of {schema.features}", self.secret)
         return list(self.secret)
@@ -132,6 +134,11 @@ class AskedInference(OracleAttack):
         numeric = control.schema[name].numeric
         typical = float(held.median()) if numeric else held.value_counts().index[0]
         return np.array([self._same(typical, truth) for truth in people[name].tolist()], dtype=bool)
+
+
+def _guessed(table: Table) -> list[str]:
+    schema = table.schema
+    return schema.names("sensitive") or schema.names("attribute") or schema.features
 
 
 def _made_up(held: pd.Series, people: int, rng: np.random.Generator) -> Iterator[pd.Series]:

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack, answers_of, ours
+from countervail.attack.base import Criterion, OracleAttack, always_same, answers_of, ours
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import crowd
 from countervail.attack.shared.persons import many, one_row_each, register_of, thinned
 from countervail.attack.shared.planted import NoisyOracle
-from countervail.core.arrays import Bools, Floats
+from countervail.core.arrays import Bools, Floats, Ints, number_columns, number_rows
 from countervail.core.cells import cell_text, fits, is_missing
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
@@ -27,6 +27,7 @@ from countervail.core.table import Table
 Average = Literal["median", "mean", "mode"]
 ROUNDS = (1, 5, 20, 100, 500)
 _TRIES = 20  # times as many people are asked about once, to find enough who get an answer
+_AT_ONCE = 4  # of them in one batch
 _WIDE = (pd.Interval, frozenset)
 
 
@@ -148,26 +149,36 @@ class Averaging(OracleAttack):
             check_count("Averaging", "n_targets", self.n_targets)
         control = one_row_each(control, self.random_state)
         order = generator(self.random_state).permutation(len(control))
-        tried = order if self.n_targets is None else order[: _TRIES * self.n_targets]
-        rows = control.features.iloc[tried].reset_index(drop=True)
+        if self.n_targets is None:
+            return self._different(oracle, control.features.iloc[order].reset_index(drop=True))
+        tried, most = order[: _TRIES * self.n_targets], _AT_ONCE * self.n_targets
+        kept = [control.features.iloc[:0]]
+        seen: set[str] = set()
+        for start in range(0, len(tried), most):
+            rows = control.features.iloc[tried[start : start + most]].reset_index(drop=True)
+            kept.append(self._different(oracle, rows, seen))
+            if sum(map(len, kept)) >= self.n_targets:
+                break
+        return pd.concat(kept, ignore_index=True).iloc[: self.n_targets].astype(control.features.dtypes.to_dict())
+
+    def _different(self, oracle: Explains, rows: pd.DataFrame, seen: set[str] | None = None) -> pd.DataFrame:
+        """Those who get an answer that nobody got before."""
         e = answers_of(oracle, rows)
         assert e.query is not None
-        answered = np.unique(e.query[e.found])
         told = _first_answers(oracle.behind(rows) if isinstance(oracle, Noisy) and ours(oracle) else e)
-        seen = pd.Series([told.get(int(q), f"only {q}") for q in answered], dtype=object)
-        different = answered[~seen.duplicated().to_numpy()]
-        return rows.iloc[different[: self.n_targets]].reset_index(drop=True)
+        kept, seen = [], set() if seen is None else seen
+        for q in np.unique(e.query[e.found]).tolist():
+            if (answer := told.get(q)) is None or answer not in seen:
+                kept.append(q)
+                seen |= set() if answer is None else {answer}
+        return rows.iloc[kept].reset_index(drop=True)
 
     def _listen(self, oracle: Explains, queries: pd.DataFrame) -> list[Heard]:
         """All answers to each query: every query is asked so often in one batch, every other time nearly so."""
         n = len(queries)
         asked = pd.concat([_nearly(queries, r) if r % 2 else queries for r in range(self.answers)], ignore_index=True)
-        e = answers_of(oracle, asked)
-        assert e.query is not None
-        which, found = e.query % n, e.found
-        cells = e.counterfactuals.astype(object)
-        if e.own is not None:
-            cells = cells.mask(e.own, None)
+        cells, found, query = _asked(oracle, asked)
+        which = query % n
         rows = [dict(zip(queries.columns, row)) for row in queries.itertuples(index=False)]
         return [Heard(rows[i], cells[which == i], found[which == i]) for i in range(n)]
 
@@ -238,6 +249,27 @@ class _Register:
             return (~values.map(lambda v: fits(v, cell)).to_numpy(dtype=bool)).astype(float)
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         return np.nan_to_num(np.abs(numbers - float(cell)) / self.scale[name], nan=1.0)
+
+
+def _asked(oracle: Explains, rows: pd.DataFrame) -> tuple[pd.DataFrame, Bools, Ints]:
+    """Cells of all answers without the asker's own, which of them are answers, and the row that each is about.
+
+    Equal rows are asked about once, where that makes no difference.
+    """
+    first = place = np.arange(len(rows))
+    if always_same(oracle):
+        number = number_rows(number_columns(rows, list(rows.columns)))
+        _, first, place = np.unique(number, return_index=True, return_inverse=True)
+    e = answers_of(oracle, rows.iloc[first].reset_index(drop=True))
+    assert e.query is not None
+    cells = e.counterfactuals.astype(object)
+    if e.own is not None:
+        cells = cells.mask(e.own, None)
+    order = np.argsort(e.query, kind="stable")
+    ends = np.searchsorted(e.query[order], np.arange(len(first) + 1))
+    at = np.concatenate([order[ends[i] : ends[i + 1]] for i in place])
+    about = np.repeat(np.arange(len(rows)), np.diff(ends)[place])
+    return cells.iloc[at].reset_index(drop=True), e.found[at], about
 
 
 def _first_answers(e: Explanations) -> dict[int, str]:

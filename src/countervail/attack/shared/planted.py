@@ -108,6 +108,8 @@ class VerbatimOracle:
 class NoisyOracle(VerbatimOracle):
     """Answers with the nearest record under noise that is drawn anew for each answer."""
 
+    draws_noise = True
+
     def __init__(self, table: Table, noise: float = 0.3, seed: int = 0) -> None:
         super().__init__(table)
         self.noise = noise
