@@ -86,7 +86,7 @@ class LeaksByThePlaceInTheBatch(Silent):
 
 class RefusesLater(Silent):
     def spoil(self, e, rows):
-        if self.calls > 3:
+        if self.calls > 13:  # three questions of many people, ten of one
             raise RefusedError("income 52.3")
         return e
 

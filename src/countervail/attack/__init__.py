@@ -1,5 +1,7 @@
 """Attacks. The export line is the registration: a class named here is in the CLI, docs and contract tests."""
 
+from countervail.attack.asking.answered_membership import AnsweredMembership as AnsweredMembership
+from countervail.attack.asking.asked_inference import AskedInference as AskedInference
 from countervail.attack.asking.averaging import Averaging as Averaging
 from countervail.attack.asking.extraction import Extraction as Extraction
 from countervail.attack.asking.recourse_membership import RecourseMembership as RecourseMembership

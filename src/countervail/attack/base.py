@@ -282,10 +282,23 @@ def answers_of(oracle: Any, rows: Any, *, behind: bool = False) -> Explanations:
     return as_seen(given.without_audit(), asked)
 
 
+def ours(oracle: Any) -> bool:
+    """Whether a class of this package answers: what somebody else's says beside its answers is not taken on trust."""
+    return type(oracle).__module__.startswith("countervail.")
+
+
+def always_same(oracle: Any) -> bool:
+    """Whether it is known that the same question always gets the same answer: of classes of this package only."""
+    kind = type(oracle)
+    fresh = getattr(kind, "draws_noise", False) and not getattr(kind, "keeps_draw", False)
+    return ours(oracle) and not fresh
+
+
 def _way_of_asking(oracle: Any, name: str) -> Callable[[Any], Explanations]:
     """The method of this name of the class that answers; `explain` itself where somebody else wrote that anew."""
     answers = next((c for c in type(oracle).__mro__ if "explain" in vars(c)), None)
-    if answers is None or name not in vars(answers) or "explain" in getattr(oracle, "__dict__", {}):
+    theirs = answers is None or not answers.__module__.startswith("countervail.")
+    if theirs or name not in vars(answers) or "explain" in getattr(oracle, "__dict__", {}):
         return cast("Callable[[Any], Explanations]", oracle.explain)
     return cast("Callable[[Any], Explanations]", vars(answers)[name].__get__(oracle))
 

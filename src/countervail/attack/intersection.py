@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack, answers_of
+from countervail.attack.base import Criterion, OracleAttack, always_same, answers_of
 from countervail.attack.result import AttackResult
-from countervail.attack.shared.persons import register_of, thinned
+from countervail.attack.shared.crowds import coincidence, crowd
+from countervail.attack.shared.persons import many, owners, register_of, thinned
+from countervail.attack.shared.planted import VerbatimOracle, those_alone
 from countervail.core.arrays import Bools, Ints
 from countervail.core.cells import cell_text
 from countervail.core.errors import SchemaError, bad_parameter
 from countervail.core.explanation import Explanations
+from countervail.core.people import people_of, person_columns
 from countervail.core.protocols import Explains
+from countervail.core.rng import generator
 from countervail.core.stats import clopper_pearson
 from countervail.core.table import Table
+
+_FEWEST = 20  # strangers in whose name nobody asks, for them to say what happens by chance
 
 
 class Intersection(OracleAttack):
@@ -37,7 +44,8 @@ class Intersection(OracleAttack):
     *Threat model*: a register of quasi-identifiers, and as many questions as one likes. The released private attributes
     serve as a pseudonym: answers to one query that share them are taken to speak of one person. Where their regions
     have nobody in common they do not, and each stands for itself. Where answers move only some features towards a
-    neighbour, the attack is told the whole neighbour behind each.
+    neighbour, the attack is told the whole neighbour behind each. Controls: the same regions among as many strangers in
+    whose name nobody asks: what is drawn or made up fits one person by chance.
     """
 
     name: ClassVar[str] = "intersection"
@@ -61,26 +69,58 @@ class Intersection(OracleAttack):
         alone, nobody = clopper_pearson(int((cases == 1).sum()), len(cases)), clopper_pearson(0, 0)
         return AttackResult(f"{self.name} (two fits)", alone, nobody, nobody, sizes)
 
+    def planted(self, table: Table, control: Table) -> Explains:
+        """An oracle that answers with the records of those who are alone with theirs."""
+        return VerbatimOracle(those_alone("Intersection", table, table.schema.names("quasi")))
+
     def figures(self, oracle: Explains, table: Table, control: Table) -> AttackResult:
         """Ask as people of `control`; how many of the register are left for each person the answers spoke of."""
         if not table.schema.names("quasi"):
             raise SchemaError("Intersection needs quasi-identifiers. Give columns the role 'quasi'.")
         queries = self._drawn(control)[control.schema.features].reset_index(drop=True)
-        sizes, first = self.ask(oracle, queries, register_of(table))
-        return self._left(sizes, sizes[first], table)
+        strangers = self._strangers(control, many(table))
+        members = len(table)
+        sets, pseudonyms = self.ask(oracle, queries, register_of(table, *strangers), members)
+        sizes, others = (_sizes([part(s) for s in sets], r) for part, r in _sides(members, table, strangers))
+        first = _once([s[:members] for s in sets], pseudonyms)
+        found = self._left(sizes, sizes[first], table)
+        if not strangers:
+            return found
+        chance = coincidence(thinned(others[first], table), many(table), many(strangers[0]))
+        return replace(found, controls=chance)
 
-    def ask(self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame) -> tuple[Ints, Ints]:
-        """The people left for each pseudonym seen, and where each different pseudonym with such people comes first."""
+    def _picked(self, people: int) -> Ints:
+        """Who asks: of few no more than two in three, so that some are left to compare with."""
+        order = super()._picked(people)
+        if self.n_targets is None or people - len(order) >= _FEWEST or people < 3 * _FEWEST:
+            return order
+        return np.sort(generator(self.random_state).permutation(people)[: 2 * people // 3])
+
+    def _strangers(self, control: Table, members: int) -> list[Table]:
+        """Those of the controls in whose name nobody asks, as many as there are members; none where all ask."""
+        asking = np.isin(np.arange(len(control)), self._picked(len(control)))
+        if owners(control) is not None:  # whoever asks with one row asks with all
+            names = person_columns(control)
+            both = pd.concat([control.frame[names], self._drawn(control)[names]], ignore_index=True)
+            person = people_of(both, names)
+            asking = np.isin(person[: len(control)], person[len(control) :])
+        if (~asking).sum() < _FEWEST:
+            return []
+        return [crowd(control.take(~asking), members, self.random_state)]
+
+    def ask(
+        self, oracle: Explains, queries: pd.DataFrame, register: pd.DataFrame, members: int
+    ) -> tuple[list[Bools], list[str]]:
+        """The rows of the register, members first, that are left for each pseudonym seen, and the pseudonyms."""
         if self.repeats < 1:
             raise bad_parameter("Intersection", "repeats", "a whole number of at least 1", self.repeats)
         seen: dict[tuple[int, str], list[Bools]] = {}
-        for _ in range(self.repeats):
+        for _ in range(1 if always_same(oracle) else self.repeats):  # the same answer again leaves whom it left
             for group in (queries, self._nearly(queries)):
                 for query, pseudonym, people in _answers(_told(oracle, group), register):
                     seen.setdefault((query, pseudonym), []).append(people)
-        left = [(pseudonym, some) for (_, pseudonym), sets in seen.items() for some in _left(sets)]
-        sizes = np.array([_people(some, register) for _, some in left], dtype=np.int64)
-        return sizes, _once([some for _, some in left], [pseudonym for pseudonym, _ in left])
+        left = [(pseudonym, some) for (_, pseudonym), sets in seen.items() for some in _left(sets, members)]
+        return [some for _, some in left], [pseudonym for pseudonym, _ in left]
 
     def _nearly(self, queries: pd.DataFrame) -> pd.DataFrame:
         """The queries with one numeric value moved a little, or as they are where there is none."""
@@ -102,9 +142,21 @@ def _answers(e: Explanations, register: pd.DataFrame) -> Iterator[tuple[int, str
         yield int(query), "|".join(map(cell_text, cells)), people
 
 
-def _left(sets: list[Bools]) -> list[Bools]:
+def _sides(members: int, table: Table, strangers: list[Table]) -> list[tuple[Callable[[Bools], Bools], pd.DataFrame]]:
+    """The parts of a set that are members, and that are strangers, each with their register."""
+    return [
+        (lambda rows: rows[:members], register_of(table)),
+        (lambda rows: rows[members:], register_of(*strangers) if strangers else register_of(table)[:0]),
+    ]
+
+
+def _sizes(sets: list[Bools], register: pd.DataFrame) -> Ints:
+    return np.array([_people(some, register) for some in sets], dtype=np.int64)
+
+
+def _left(sets: list[Bools], members: int) -> list[Bools]:
     together: Bools = np.logical_and.reduce(sets)
-    return [together] if together.any() else sets
+    return [together] if together[:members].any() else sets
 
 
 def _people(rows: Bools, register: pd.DataFrame) -> int:

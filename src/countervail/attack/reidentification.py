@@ -12,7 +12,7 @@ from countervail.attack.shared.cases import first_of_each, over_columns
 from countervail.attack.shared.crowds import coincidence, crowd
 from countervail.attack.shared.nearness import Nearness
 from countervail.attack.shared.persons import many, owners, thinned
-from countervail.attack.shared.planted import jittered_explanations
+from countervail.attack.shared.planted import jittered_explanations, open_explanations, those_alone
 from countervail.attack.shared.released import Released, plain_sets, value_sets
 from countervail.attack.singling_out import Columns, count_people
 from countervail.core.errors import bad_parameter
@@ -86,8 +86,9 @@ class Reidentification(SetAttack):
         return [cls(), cls("features")]
 
     def planted(self, table: Table, control: Table) -> Released:
-        """Everybody's record under a tiny jitter."""
-        return jittered_explanations(table)
+        """The records of those who are alone with theirs, under a tiny jitter."""
+        names = self._names(open_explanations(table), table, self.columns)
+        return jittered_explanations(those_alone("Reidentification", table, names))
 
     def figures(self, release: Released, table: Table, control: Table) -> AttackResult:
         """How many things lie near one person: of the data, of strangers."""

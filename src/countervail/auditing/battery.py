@@ -36,7 +36,7 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 from countervail.engine.pool import ONE_THREAD
 
-_TARGETS, _ASKED = 1000, 100  # people attacked at most, by reading what was released and by asking
+_TARGETS, _ASKED, _COPIED = 1000, 150, 100  # people attacked at most: by reading, by asking, to copy the model
 _PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which fewer people are attacked, but not below
 _ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
@@ -95,8 +95,14 @@ def fitting_attacks(subject: Subject, only: Sequence[str] | None = None) -> tupl
         raise bad_parameter("audit", "attacks", f"some of {', '.join(kinds)}", ", ".join(unknown))
     chosen = [kind for name, kind in kinds.items() if only is None or name in only]
     read = min(_TARGETS, max(_LEAST, _PAIRS // max(_things(subject), 1)))
+
+    def most(kind: type[Any]) -> int:
+        if not issubclass(kind, OracleAttack):
+            return read
+        return _COPIED if kind.criterion == "model" else _ASKED
+
     return tuple(
-        registry.made(kind, {"n_targets": _ASKED if issubclass(kind, OracleAttack) else read, **settings})
+        registry.made(kind, {"n_targets": most(kind), **settings})
         for kind in chosen
         if _can(kind, subject)
         for settings in registry.fact(kind, "variants")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from countervail.attack.base import ours
 from countervail.core.files.json_data import is_number, is_text, need
 from countervail.core.guarantee import AllOf, DifferentialPrivacy, Guarantee
 from countervail.core.stats import plain_json
@@ -15,7 +16,10 @@ from countervail.study.mechanisms import mechanisms
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An epsilon that is claimed, whether it is proven, and what was measured: epsilon is at least `audited`."""
+    """An epsilon that is claimed, whether it is proven, and what was measured: epsilon is at least `audited`.
+
+    `at_hand` is whether the noise is that of a protector which was at hand: of a file, noise is only what it says.
+    """
 
     epsilon: float
     proven: bool
@@ -23,6 +27,7 @@ class Claim:
     audited: float | None = None
     alpha: float = 1e-6
     draws: int = 0
+    at_hand: bool = True
 
     @property
     def refuted(self) -> bool:
@@ -49,14 +54,24 @@ class Claim:
         need(is_number(data["epsilon"]) and is_text(data["said"]))
         audited = None if data["audited"] is None else float(data["audited"])
         return cls(
-            float(data["epsilon"]), bool(data["proven"]), bool(data["noise"]), audited, data["alpha"], data["draws"]
+            float(data["epsilon"]),
+            bool(data["proven"]),
+            bool(data["noise"]),
+            audited,
+            data["alpha"],
+            data["draws"],
+            bool(data.get("at_hand", True)),
         )
 
 
 def claims_of(guarantee: Guarantee, maker: Any = None) -> list[Claim]:
-    """The epsilons that a promise, or a parameter of whoever made the answers, speaks of."""
+    """The epsilons that a promise, or a parameter of whoever made the answers, speaks of.
+
+    What somebody else's code promises is proven nowhere, whatever it calls its promise.
+    """
     parts = guarantee.parts if isinstance(guarantee, AllOf) else (guarantee,)
-    promised = [Claim(float(p.epsilon), True, True) for p in parts if isinstance(p, DifferentialPrivacy)]
+    known, mine = maker is None or ours(maker), maker is not None and ours(maker)
+    promised = [Claim(float(p.epsilon), known, True, at_hand=mine) for p in parts if isinstance(p, DifferentialPrivacy)]
     named: Any = getattr(maker, "epsilon", None)
     return promised if promised or not is_number(named) else [Claim(float(named), False, False)]
 
@@ -68,4 +83,4 @@ def measured(claim: Claim, name: str, draws: int) -> Claim:
     evidence = audit_mechanism(name, claim.epsilon, draws=draws)
     if evidence is None:
         return claim
-    return Claim(claim.epsilon, claim.proven, claim.noise, evidence.epsilon, evidence.alpha, draws)
+    return replace(claim, audited=evidence.epsilon, alpha=evidence.alpha, draws=draws)

@@ -12,16 +12,19 @@ from typing import Any, Self
 from countervail.auditing.appetite import Appetite
 from countervail.auditing.claims import Claim
 from countervail.auditing.finding import Finding
-from countervail.auditing.verdict import WORDS, Ruling, Word, decide, open_steps, overall, why_void
+from countervail.auditing.verdict import WORDS, Ruling, Word, decide, open_steps, overall, undecided, why_void
 from countervail.auditing.written import texts
 from countervail.core.errors import DataNotFoundError, SchemaError
 from countervail.core.files.frames import write_text
 from countervail.core.files.json_data import json_object, need, whole_json
+from countervail.core.guarantee import guarantee_from_dict
+from countervail.core.release import package_version
 from countervail.core.stats import plain_value
 
 FORMAT = "countervail dossier"
 VERSION = 1
 _WRITER = "Audit.to_json()"
+_TEXTS = ("sentence", "next", "methods", "limits", "crosswalk", "triggers")
 _RELEASED = ("explanations", "table")  # kinds of things that were given as they leave
 
 
@@ -77,6 +80,8 @@ class Audit:
             against = tuple(dict.fromkeys(d.criterion for d in self.decisions if d.word == "reject"))
             advice = dict.fromkeys(texts.AGAINST[c] for c in against if c in texts.AGAINST)
             first = (f"Do not let it leave as it is. What speaks against it: {', '.join(against)}.", *advice)
+        elif self.verdict == "release":
+            first = undecided(self.appetite)
         return (*first, *texts.NEXT_STEPS[self.verdict])
 
     def about(self, path: str | Path) -> Self:
@@ -230,6 +235,7 @@ def verify(text: str) -> list[str]:
         problems.append("The decisions do not follow from the findings and the appetite.")
     if data.get("verdict") != audit.verdict:
         problems.append("The verdict does not follow from the decisions.")
+    problems += _other_words(audit, data)
     from datetime import UTC, date, datetime
 
     expires = str(data["provenance"].get("expires", ""))
@@ -238,6 +244,21 @@ def verify(text: str) -> list[str]:
             problems.append(f"It expired on {expires}: the audit is to be done again.")
     except ValueError:
         problems.append("It has no date of expiry.")
+    return problems
+
+
+def _other_words(audit: Audit, data: Mapping[str, Any]) -> list[str]:
+    """Texts that are not those which follow from the rest; of a dossier of another version they may be others."""
+    problems = []
+    if data["provenance"].get("countervail") == package_version():
+        again = plain_value(audit.to_dict())
+        wrong = [key for key in _TEXTS if again[key] != data.get(key)]
+        if wrong:
+            problems.append(f"Not the words of such a dossier: {', '.join(wrong)}.")
+    with whole_json("dossier", "verify", _WRITER):
+        promised = str(guarantee_from_dict(data["promise"]["data"]))
+    if promised != data["promise"].get("text"):
+        problems.append("The words of the promise are not those of what is promised.")
     return problems
 
 

@@ -11,9 +11,12 @@ import numpy as np
 import pandas as pd
 
 from countervail import registry
+from countervail.attack.base import ours
 from countervail.attack.shared.persons import owners
 from countervail.attack.shared.released import alike, as_seen
+from countervail.auditing.unread import unread_in, unread_in_table
 from countervail.core.arrays import Bools, Ints, number_columns, number_rows
+from countervail.core.cells import cell_text, is_missing
 from countervail.core.errors import CountervailError, ParameterError, RefusedError, bad_parameter
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import Guarantee
@@ -21,12 +24,12 @@ from countervail.core.people import people_of, person_columns
 from countervail.core.release import Release
 from countervail.core.rng import generator
 from countervail.core.table import Table
-from countervail.core.words.notes import is_written
 
 UNKNOWN = "unknown"  # the maker of what does not say how it was made
 _OVERLAP = 0.05  # share of controls who may be equal to a member beyond what members are to each other
 _STEP = 0.1  # of the spread of a number: what lies within it may be the same under noise or rounding
 _PROBE, _AGAIN = 20, 200  # questions that show how answers look, and those that are asked twice
+_ALONE = 10  # of these, asked one by one besides
 _FEWEST = 20  # members and controls below which nothing is worth being counted
 
 
@@ -72,7 +75,9 @@ def read_subject(what: Any, table: Table, control: Table, *, answers: int = 1000
         return _answered(what, table, control)
     if isinstance(what, Release):
         _check_table(what, table)
-        return Subject("table", _made_by(what), what, control, control, caveats=what.caveats, made=what.provenance)
+        unread = unread_in_table(what, table, control)
+        made = what.provenance
+        return Subject("table", _made_by(what), what, control, control, caveats=what.caveats, made=made, unread=unread)
     if hasattr(what, "explain") or hasattr(what, "protect"):
         return _asked(what, table, control, answers)
     if isinstance(what, (str, Path, tuple)) or hasattr(what, "cf_examples_list") or hasattr(what, "to_json"):
@@ -148,18 +153,28 @@ def _asked(what: Any, table: Table, control: Table, answers: int) -> Subject:
             f"would be debited. Fit one without a ledger on the same table and audit that."
         )
     try:
-        if not hasattr(what, "explain"):
+        if not hasattr(what, "explain") or isinstance(what, tuple(registry.table_protectors().values())):
             released: Explanations | Release = what.protect(table)
             if isinstance(released, Release):
                 _check_table(released, table)
+            unread = unread_in_table(released, table, control) if isinstance(released, Release) else ()
             return Subject(
-                "table protector", name, released, control, control, None, what, released.caveats, released.provenance
+                "table protector",
+                name,
+                released,
+                control,
+                control,
+                maker=what,
+                caveats=released.caveats,
+                made=released.provenance,
+                unread=unread,
             )
         marked = what.explain(_rows(control, _PROBE)).own is not None
         askers, strangers = (control, control) if marked else control.split(test_size=0.5, random_state=0)
         rows = _rows(askers, answers)
         some = generator(0).permutation(len(rows))[:_AGAIN]  # in another order, and beside others than before
         first, again = what.explain(rows), what.explain(rows.iloc[some].reset_index(drop=True))
+        alone = [what.explain(rows.iloc[[i]].reset_index(drop=True)) for i in some[:_ALONE]]
     except CountervailError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever somebody else's code raises; its text may hold rows
@@ -171,7 +186,10 @@ def _asked(what: Any, table: Table, control: Table, answers: int) -> Subject:
     _check_columns(first, table)
     _check_rows(first, rows)
     noisy = bool(registry.fact(type(what), "draws_noise")) and not registry.fact(type(what), "keeps_draw")
-    ours = type(what).__module__.startswith("countervail.")
+    mine, unread = ours(what), unread_in(first, table, control, mine=ours(what), asked=True)
+    steady = _same(first, again, some) and all(_same(first, e, some[[i]]) for i, e in enumerate(alone))
+    if noisy and not mine and not steady:
+        unread = (*unread, "it declares noise of its own: what it answers on other occasions than these")
     return Subject(
         "explainer",
         name,
@@ -180,10 +198,10 @@ def _asked(what: Any, table: Table, control: Table, answers: int) -> Subject:
         askers,
         what,
         what,
-        first.caveats if ours else (),
+        first.caveats if mine else (),
         first.provenance,
-        unread_in(first, table, caveats=not ours),
-        noisy or _same(first, again, some),
+        unread,
+        noisy or steady,
     )
 
 
@@ -210,25 +228,17 @@ def _answered(e: Explanations, table: Table, control: Table) -> Subject:
         control,
         caveats=e.caveats,
         made=e.provenance,
-        unread=unread_in(e, table, caveats=False),
+        unread=unread_in(e, table, control, mine=False, asked=False),
     )
-
-
-def unread_in(e: Explanations, table: Table, *, caveats: bool) -> tuple[str, ...]:
-    """What leaves with answers beside their values, and is read by no attack."""
-    said = []
-    if notes := sum(bool(text) and not is_written(text, e.schema) for text in e.notes or ()):
-        said.append(f"{notes:,} answers come with notes in words of their own")
-    if caveats and e.caveats:
-        said.append(f"the answers come with caveats in words of their own ({len(e.caveats):,}, not repeated here)")
-    shown = [str(n) for n in e.counterfactuals.columns]
-    if shown != [n for n in table.schema.names() if n in shown]:
-        said.append("the columns stand in another order than in the schema")
-    return tuple(said)
 
 
 def _check_rows(e: Explanations, rows: pd.DataFrame) -> None:
     """Answers are about the rows that were asked about."""
+    if not all(isinstance(f.index, pd.RangeIndex) for f in (e.factuals, e.counterfactuals, e.status)):
+        raise RefusedError(
+            "What is to be audited gives answers with an index of its own, which may name people: no attack reads it. "
+            "Give them the numbers of the rows, as `reset_index(drop=True)` does."
+        )
     query = np.asarray(e.query)
     there = len(query) == len(e.factuals) and ((query >= 0) & (query < len(rows))).all()
     asked = rows.iloc[query if there else query[:0]].reset_index(drop=True)
@@ -249,10 +259,10 @@ def _same(first: Explanations, again: Explanations, rows: Ints) -> bool:
     both = []
     for e, order in ((first, rows), (again, np.arange(len(rows)))):
         query = np.asarray(e.query)
-        at = [np.flatnonzero(query == q) for q in order]
+        at = np.concatenate([np.flatnonzero(query == q) for q in order])
         notes = pd.Series([""] * len(e) if e.notes is None else list(e.notes))
-        told = pd.concat([e.status, e.after, notes, e.counterfactuals], axis=1).astype(str)
-        both.append(told.iloc[np.concatenate(at)].reset_index(drop=True))
+        told = pd.concat([e.status, e.after, notes, e.counterfactuals], axis=1).iloc[at].astype(object)
+        both.append(told.map(lambda v: "" if is_missing(v) else cell_text(v)).reset_index(drop=True))
     return list(both[0].columns) == list(both[1].columns) and both[0].equals(both[1])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from countervail.auditing.appetite import Appetite, Recipient
+from countervail.auditing.appetite import CRITERIA, Appetite, Recipient
 from countervail.auditing.claims import Claim
 from countervail.auditing.finding import ANSWERS_ALONE, LEFT_OUT, TIME_UP, UNSTEADY, Counts, Finding
 from countervail.core.stats import Estimate, holm, plain_json
@@ -18,6 +18,7 @@ WORDS: dict[Word, str] = {
     "release": "The evidence speaks for letting this leave, within what was tested.",
     "void": "This audit says nothing.",
 }
+_TOLD = "noise is claimed, by which these may be nobody's; it was not at hand to be looked at: audit what draws it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,20 @@ def open_steps(findings: Sequence[Finding], appetite: Appetite) -> tuple[str, ..
     return tuple(said)
 
 
+def undecided(appetite: Appetite) -> tuple[str, ...]:
+    """On what an appetite decides nothing: where it has no threshold, or one that accepts everything."""
+    said = []
+    for r in appetite.recipients:
+        free = [c for c in CRITERIA if r.thresholds.get(c, 1.0) >= 1]
+        free += ["maximum risk"] if r.max_risk is None or r.max_risk >= 1 else []
+        if free:
+            said.append(
+                f"Mind that nothing was decided for {r.name} about {', '.join(free)}: the appetite has no threshold "
+                f"there, or one that accepts everything."
+            )
+    return tuple(said)
+
+
 def people_needed(threshold: float, alpha: float, tests: int) -> int:
     """How many members, with as many controls, it takes to show that nothing lies above a threshold."""
     if threshold <= 0:
@@ -190,7 +205,10 @@ def _by_attacks(
 
 
 def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequence[Claim]) -> list[Ruling]:
-    """The largest and the average risk, counted on everything that was released; not where noise protects."""
+    """The largest and the average risk, counted on everything that was released; not where noise protects.
+
+    Where noise is only what a file says, or somebody else's code, a row that fits one person may be nobody's or not.
+    """
     wishes: list[tuple[str, float | None, Callable[[Finding], float]]] = [
         ("maximum risk", recipient.max_risk, lambda f: f.sets.max_risk if f.sets else 0.0),
         ("average risk", recipient.average_risk, lambda f: f.sets.average_risk if f.sets else 0.0),
@@ -200,8 +218,9 @@ def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequenc
         for f in findings
         if f.status == "run" and f.sets is not None and f.criterion == "singling out" and (recipient.asks or not f.asks)
     ]
-    if any(c.noise for c in claims):  # a row that fits one person may be nobody's
+    if any(c.noise and c.at_hand for c in claims):  # a row that fits one person may be nobody's
         return []
+    told = any(c.noise for c in claims)
     decisions = []
     for criterion, threshold, risk in wishes:
         if threshold is None:
@@ -210,6 +229,8 @@ def _by_sizes(recipient: Recipient, findings: Sequence[Finding], claims: Sequenc
         least = {f.attack: f.sets.least for f in sized if f.sets is not None}
         said = [f"{f.attack}: {risk(f):.3g} (at least {people(least[f.attack])})" for f in above or sized]
         word: Word = "reject" if above else "release" if sized else "not shown"
+        if above and told:
+            word, said = "not shown", [*said, _TOLD]
         decisions.append(Ruling(recipient.name, criterion, threshold, word, tuple(said or ["nothing was counted"])))
     return decisions
 

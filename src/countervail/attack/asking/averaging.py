@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
-from countervail.attack.base import Criterion, OracleAttack, answers_of
+from countervail.attack.base import Criterion, OracleAttack, always_same, answers_of, ours
 from countervail.attack.result import AttackResult
 from countervail.attack.shared.crowds import crowd
 from countervail.attack.shared.persons import many, one_row_each, register_of, thinned
 from countervail.attack.shared.planted import NoisyOracle
-from countervail.core.arrays import Bools, Floats
+from countervail.core.arrays import Bools, Floats, Ints, number_columns, number_rows
 from countervail.core.cells import cell_text, fits, is_missing
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.explanation import Explanations
@@ -27,6 +27,7 @@ from countervail.core.table import Table
 Average = Literal["median", "mean", "mode"]
 ROUNDS = (1, 5, 20, 100, 500)
 _TRIES = 20  # times as many people are asked about once, to find enough who get an answer
+_AT_ONCE = 4  # of them in one batch
 _WIDE = (pd.Interval, frozenset)
 
 
@@ -37,6 +38,14 @@ class Heard:
     asked: dict[str, Any]
     cells: pd.DataFrame
     found: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """How near a number must be: a share of the true one, and of each column at least so much."""
+
+    share: float
+    least: Mapping[str, float]
 
 
 class Averaging(OracleAttack):
@@ -50,7 +59,8 @@ class Averaging(OracleAttack):
         What is made of numbers; of labels it is always the most frequent. The median counts queries that noise left
         without an answer as answers on the asker's side.
     tolerance : float
-        A number is found if it is this near, as a share of the true one.
+        A number is found if it is this near, as a share of the true one, or of strangers' standard deviation where that
+        is larger: a nought is found too.
     n_targets : int, optional
         How many queries are asked, of people who get an answer.
     random_state : int
@@ -58,10 +68,11 @@ class Averaging(OracleAttack):
 
     Notes
     -----
-    *Threat model*: someone who asks as often as one likes. Where an oracle can say what it would have answered without
-    noise (`behind`: for audits, never released), success means that every value that was moved is found; controls are
-    the answers behind other queries. Where it cannot, success means that one person of a register lies nearest to the
-    quasi-identifiers found, and that all that was found is that person's; controls are as many strangers.
+    *Threat model*: someone who asks as often as one likes. Where an oracle of this package can say what it would have
+    answered without noise (`behind`: for audits, never released), success means that every value that was moved is
+    found; controls are the answers behind other queries. Where it cannot, success means that one person of a register
+    lies nearest to the quasi-identifiers found, and that all that was found is that person's; controls are as many
+    strangers.
     Queries with the same answer are one case. `detail` has success after so many answers, and with each average.
     Answers that are drawn once, or that show groups of people, stay as they are however often one asks.
 
@@ -138,26 +149,36 @@ class Averaging(OracleAttack):
             check_count("Averaging", "n_targets", self.n_targets)
         control = one_row_each(control, self.random_state)
         order = generator(self.random_state).permutation(len(control))
-        tried = order if self.n_targets is None else order[: _TRIES * self.n_targets]
-        rows = control.features.iloc[tried].reset_index(drop=True)
+        if self.n_targets is None:
+            return self._different(oracle, control.features.iloc[order].reset_index(drop=True))
+        tried, most = order[: _TRIES * self.n_targets], _AT_ONCE * self.n_targets
+        kept = [control.features.iloc[:0]]
+        seen: set[str] = set()
+        for start in range(0, len(tried), most):
+            rows = control.features.iloc[tried[start : start + most]].reset_index(drop=True)
+            kept.append(self._different(oracle, rows, seen))
+            if sum(map(len, kept)) >= self.n_targets:
+                break
+        return pd.concat(kept, ignore_index=True).iloc[: self.n_targets].astype(control.features.dtypes.to_dict())
+
+    def _different(self, oracle: Explains, rows: pd.DataFrame, seen: set[str] | None = None) -> pd.DataFrame:
+        """Those who get an answer that nobody got before."""
         e = answers_of(oracle, rows)
         assert e.query is not None
-        answered = np.unique(e.query[e.found])
-        told = _first_answers(oracle.behind(rows) if isinstance(oracle, Noisy) else e)
-        seen = pd.Series([told.get(int(q), f"only {q}") for q in answered], dtype=object)
-        different = answered[~seen.duplicated().to_numpy()]
-        return rows.iloc[different[: self.n_targets]].reset_index(drop=True)
+        told = _first_answers(oracle.behind(rows) if isinstance(oracle, Noisy) and ours(oracle) else e)
+        kept, seen = [], set() if seen is None else seen
+        for q in np.unique(e.query[e.found]).tolist():
+            if (answer := told.get(q)) is None or answer not in seen:
+                kept.append(q)
+                seen |= set() if answer is None else {answer}
+        return rows.iloc[kept].reset_index(drop=True)
 
     def _listen(self, oracle: Explains, queries: pd.DataFrame) -> list[Heard]:
         """All answers to each query: every query is asked so often in one batch, every other time nearly so."""
         n = len(queries)
         asked = pd.concat([_nearly(queries, r) if r % 2 else queries for r in range(self.answers)], ignore_index=True)
-        e = answers_of(oracle, asked)
-        assert e.query is not None
-        which, found = e.query % n, e.found
-        cells = e.counterfactuals.astype(object)
-        if e.own is not None:
-            cells = cells.mask(e.own, None)
+        cells, found, query = _asked(oracle, asked)
+        which = query % n
         rows = [dict(zip(queries.columns, row)) for row in queries.itertuples(index=False)]
         return [Heard(rows[i], cells[which == i], found[which == i]) for i in range(n)]
 
@@ -166,16 +187,17 @@ class Averaging(OracleAttack):
         return [_average(h, answers, average, schema) for h in heard]
 
     def _judge(self, oracle: Any, queries: pd.DataFrame, table: Table, control: Table) -> _Records | _Register:
-        if isinstance(oracle, Noisy):
-            return _Records(oracle.behind(queries), self.tolerance)
-        return _Register(table, crowd(control, many(table), self.random_state), self.tolerance)
+        near = _near(control, self.tolerance)
+        if isinstance(oracle, Noisy) and ours(oracle):
+            return _Records(oracle.behind(queries), near)
+        return _Register(table, crowd(control, many(table), self.random_state), near)
 
 
 class _Records:
     """Judges by what would have been answered without noise; others' answers are the controls."""
 
-    def __init__(self, behind: Explanations, tolerance: float) -> None:
-        self.tolerance = tolerance
+    def __init__(self, behind: Explanations, near: Near) -> None:
+        self.near = near
         cells, asked = behind.counterfactuals.astype(object), behind.factuals.astype(object)
         self.moved: list[dict[str, Any]] = []
         first = pd.Series(behind.query).drop_duplicates().index
@@ -189,16 +211,16 @@ class _Records:
         """Of those with an answer: who is found, and whom the same would find behind another query."""
         there = [i for i, m in enumerate(self.moved) if m]
         others = there[1:] + there[:1]
-        inside = [_agrees(made[i], self.moved[i], self.tolerance) for i in there]
-        outside = [_agrees(made[i], self.moved[j], self.tolerance) for i, j in zip(there, others) if i != j]
+        inside = [_agrees(made[i], self.moved[i], self.near) for i in there]
+        outside = [_agrees(made[i], self.moved[j], self.near) for i, j in zip(there, others) if i != j]
         return np.array(inside, dtype=bool), np.array(outside, dtype=bool)
 
 
 class _Register:
     """Judges by who of a register lies nearest, and whether all that was found is that person's."""
 
-    def __init__(self, table: Table, strangers: Table, tolerance: float) -> None:
-        self.tolerance, self.schema = tolerance, table.schema
+    def __init__(self, table: Table, strangers: Table, near: Near) -> None:
+        self.near, self.schema = near, table.schema
         self.people = [register_of(t, names=table.schema.features) for t in (table, strangers)]
         self.quasi = table.schema.names("quasi") or table.schema.features
         numeric = [n for n in self.quasi if table.schema[n].numeric]
@@ -220,13 +242,34 @@ class _Register:
         if people.index[nearest].nunique() != 1:
             return False
         rows = ({n: people[n].iloc[int(i)] for n in made} for i in nearest)  # more than one of one person
-        return any(_agrees(made, row, self.tolerance) for row in rows)
+        return any(_agrees(made, row, self.near) for row in rows)
 
     def _apart(self, values: pd.Series, cell: Any, name: str) -> Any:
         if isinstance(cell, _WIDE) or name not in self.scale:
             return (~values.map(lambda v: fits(v, cell)).to_numpy(dtype=bool)).astype(float)
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         return np.nan_to_num(np.abs(numbers - float(cell)) / self.scale[name], nan=1.0)
+
+
+def _asked(oracle: Explains, rows: pd.DataFrame) -> tuple[pd.DataFrame, Bools, Ints]:
+    """Cells of all answers without the asker's own, which of them are answers, and the row that each is about.
+
+    Equal rows are asked about once, where that makes no difference.
+    """
+    first = place = np.arange(len(rows))
+    if always_same(oracle):
+        number = number_rows(number_columns(rows, list(rows.columns)))
+        _, first, place = np.unique(number, return_index=True, return_inverse=True)
+    e = answers_of(oracle, rows.iloc[first].reset_index(drop=True))
+    assert e.query is not None
+    cells = e.counterfactuals.astype(object)
+    if e.own is not None:
+        cells = cells.mask(e.own, None)
+    order = np.argsort(e.query, kind="stable")
+    ends = np.searchsorted(e.query[order], np.arange(len(first) + 1))
+    at = np.concatenate([order[ends[i] : ends[i + 1]] for i in place])
+    about = np.repeat(np.arange(len(rows)), np.diff(ends)[place])
+    return cells.iloc[at].reset_index(drop=True), e.found[at], about
 
 
 def _first_answers(e: Explanations) -> dict[int, str]:
@@ -272,18 +315,27 @@ def _median(numbers: Floats, silent: int, asked: float) -> float:
     return float(held.mean()) if np.isfinite(held).all() else nearest
 
 
-def _agrees(made: dict[str, Any], truth: dict[str, Any], tolerance: float) -> bool:
+def _near(control: Table, tolerance: float) -> Near:
+    """How near is near: the tolerance, and so much of the spread of each number among strangers."""
+    features = control.features
+    numeric = [n for n in features.columns if control.schema[n].numeric]
+    spread = {n: np.nanstd(features[n].to_numpy(dtype=float, na_value=np.nan)) for n in numeric}
+    return Near(tolerance, {n: tolerance * float(np.nan_to_num(s)) for n, s in spread.items()})
+
+
+def _agrees(made: dict[str, Any], truth: dict[str, Any], near: Near) -> bool:
     """Whether all that is true was found; a range or a set finds nothing but what it alone can be."""
-    return bool(truth) and all(n in made and _same(made[n], value, tolerance) for n, value in truth.items())
+    held = [n in made and _same(made[n], v, near.share, near.least.get(n, 0.0)) for n, v in truth.items()]
+    return bool(truth) and all(held)
 
 
-def _same(guess: Any, value: Any, tolerance: float) -> bool:
+def _same(guess: Any, value: Any, tolerance: float, least: float = 0.0) -> bool:
     if isinstance(guess, _WIDE) or isinstance(value, _WIDE):
         return False
     if is_missing(value) or is_missing(guess):
         return is_missing(value) and is_missing(guess)
     if isinstance(value, (int, float, np.number)) and isinstance(guess, (int, float, np.number)):
-        return abs(float(guess) - float(value)) <= tolerance * abs(float(value)) + 1e-9
+        return abs(float(guess) - float(value)) <= max(tolerance * abs(float(value)), least) + 1e-9
     return bool(guess == value)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from countervail.core.arrays import Bools, Floats, Ints, Matrix
+from countervail.attack.shared.persons import owners
+from countervail.core.arrays import Bools, Floats, Ints, Matrix, number_columns, number_rows
 from countervail.core.distance import HEOM, Neighbours
 from countervail.core.encode import Encoder, encode_queries
+from countervail.core.errors import RefusedError
 from countervail.core.explanation import Explanations
 from countervail.core.guarantee import NoGuarantee
 from countervail.core.region import Regions
@@ -18,6 +22,7 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 
 _PLANTED = NoGuarantee("a leak that is planted to test an attack")
+_ALONE = 20  # people who are alone with their record, for a leak to be one
 _STRIPES = 8  # decisions that alternate along a column
 
 
@@ -35,6 +40,21 @@ def explained(factuals: pd.DataFrame, cells: pd.DataFrame, table: Table, before:
 def open_explanations(table: Table) -> Explanations:
     """Everybody's record, handed out as if it were an explanation."""
     return explained(table.features, table.features, table)
+
+
+def those_alone(owner: str, table: Table, names: Sequence[str]) -> Table:
+    """The people whom these columns tell from everybody else; refused where they are too few for a leak."""
+    kind = number_rows([np.zeros(len(table), dtype=np.int64), *number_columns(table.frame, list(names))])
+    whose = owners(table)
+    pairs = kind if whose is None else np.unique(np.column_stack([kind, whose]), axis=0)[:, 0]
+    alone = np.bincount(pairs)[kind] == 1
+    if alone.sum() < _ALONE:
+        raise RefusedError(
+            f"{owner} can show nothing here: even where everything is open, {', '.join(names)} tell only "
+            f"{int(alone.sum())} of {len(table):,} rows from all others, and it takes {_ALONE}. Declare more of what "
+            f"others may know."
+        )
+    return table.take(np.flatnonzero(alone))
 
 
 def answers_to_strangers(table: Table, control: Table) -> Explanations:
@@ -87,6 +107,8 @@ class VerbatimOracle:
 
 class NoisyOracle(VerbatimOracle):
     """Answers with the nearest record under noise that is drawn anew for each answer."""
+
+    draws_noise = True
 
     def __init__(self, table: Table, noise: float = 0.3, seed: int = 0) -> None:
         super().__init__(table)
@@ -165,6 +187,32 @@ class MemorisingOracle(VerbatimOracle):
         member = self.heom.between(x, self.rows[near]) < 1e-9
         far = np.array([self.heom.between(np.broadcast_to(q, self.rows.shape), self.rows).argmax() for q in x])
         return explained(frame, self._shown(np.where(member, far, near)), self.table)
+
+
+class RefusingOracle(VerbatimOracle):
+    """Refuses whoever is in the table, and answers strangers with the nearest record."""
+
+    def explain(self, rows: Any) -> Explanations:
+        """The nearest record of each row that is nobody's."""
+        frame, near, x = self._behind(rows)
+        member = self.heom.between(x, self.rows[near]) < 1e-9
+        made, cells = explained(frame, self._shown(near), self.table), self._shown(near).astype(object)
+        cells.iloc[np.flatnonzero(member)] = None
+        status = made.status.where(~member, "no_counterfactual")
+        return replace(made, counterfactuals=cells, status=status)
+
+
+class CompletingOracle(VerbatimOracle):
+    """Answers with the record that is equal to the question in most columns."""
+
+    def explain(self, rows: Any) -> Explanations:
+        """The record that differs in the fewest columns, as it is."""
+        frame, _, x = self._behind(rows)
+        held, asked = (np.nan_to_num(m, nan=-np.inf) for m in (self.rows, x))
+        equal = np.zeros((len(asked), len(held)), dtype=np.int64)
+        for j in range(held.shape[1]):
+            equal += asked[:, j, None] == held[None, :, j]
+        return explained(frame, self._shown(equal.argmax(axis=1)), self.table)
 
 
 class StripedOracle(VerbatimOracle):

@@ -10,6 +10,7 @@ from countervail.auditing.appetite import CRITERIA
 from countervail.auditing.finding import GROUP, Finding, estimate_from
 from countervail.auditing.result import Audit
 from countervail.auditing.subject import UNKNOWN
+from countervail.auditing.verdict import undecided
 from countervail.auditing.written import texts
 from countervail.auditing.written.pictures import excess_picture, roc_picture, sizes_picture
 from countervail.core.stats import Estimate
@@ -153,7 +154,7 @@ def _decisions(audit: Audit) -> Part:
     )
     return Part(
         "Verdict per recipient and criterion",
-        [sure],
+        [sure, *undecided(audit.appetite)],
         who,
         ("recipient", "criterion", "verdict", "threshold", "why"),
         rows,
