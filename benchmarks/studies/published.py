@@ -51,7 +51,7 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path, *, pictures: 
     """One data set with forests, long columns of labels as numbers, and once more with labels throughout."""
     coded = cv.data.paper_table(name, coded=True)
     settings = {"epsilons": EPSILONS, "neighbours": NEIGHBOURS, **size}
-    every = ("nice", *as_published(), *READINGS)
+    every = ("nice", *of_the_paper(name), *READINGS)
     study = measured(StudyPlan({name: coded}, every, **settings), store, f"{name}, long columns as numbers")
     labels = StudyPlan({name: cv.data.paper_table(name)}, every, **{**settings, **_few(size)})
     typed = measured(labels, store, f"{name}, labels")
@@ -74,6 +74,12 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path, *, pictures: 
         "labels": {"plan": typed.plan.to_dict(), "rows": [r.to_dict() for r in typed.rows()]},
         "others_ask": others_ask(name, coded, size, store),
     }
+
+
+def of_the_paper(name: str) -> tuple[str, ...]:
+    """The mechanisms with reported figures on this set; private recourse of others has none, and asks for domains."""
+    reported = {mechanism for mechanism, _, _ in REPORTED[name]}
+    return tuple(n for n in as_published() if n in reported)
 
 
 def others_ask(name: str, table: cv.Table, size: dict[str, Any], store: Path) -> dict[str, Any]:
