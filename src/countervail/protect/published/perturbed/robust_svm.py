@@ -25,8 +25,8 @@ class RobustSVM(PerturbedExplainer):
 
     The machine learns once what the given model decides about the records, and gets noise on its weights. An asker's
     row is moved until it lies so far beyond the noisy boundary that noise of this size would, with the stated
-    `confidence`, not have put it there, and the given model decides it as wanted. Where no row does, there is no answer.
-    Needs declared domains.
+    `confidence`, not have put it there, and the given model decides it as wanted. Where no row is, there is no
+    answer. Needs declared domains.
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class RobustSVM(PerturbedExplainer):
     ridge : float
         What weights are held small by: the noise is smaller for more of it, and the machine worse.
     confidence : float
-        How sure any one row, not chosen by the noise, would be to lie beyond the boundary without it: from 0.5 to below 1.
+        How sure a row that the noise did not choose would be to lie beyond the boundary without it: from 0.5 to
+        below 1.
     steps : int
         How many columns are moved at most.
     missing : list of str
