@@ -22,7 +22,7 @@ from countervail.study.reproduce.values import Piece, printed
 from countervail.testing import small_model, small_table
 
 ROOT = Path(__file__).resolve().parents[2]
-# Every table and figure that issue 23 names.
+# Every table and figure that must be offered.
 WANTED = {
     "goethals": [
         *map(str, range(1, 13)),
