@@ -236,12 +236,16 @@ def main() -> None:
     parser.add_argument("--model-rows", type=int, default=20_000)
     parser.add_argument("--store", type=Path, help="folder of finished cells; default: a new one")
     parser.add_argument("--models-only", action="store_true", help="take the accuracies again, keep all else")
+    parser.add_argument("--audits-only", action="store_true", help="take the audits again, keep all else")
     given = parse(parser, RESULTS)
     about = provenance(0, "adult", "acs_income_ca_2018", "german_credit")
-    if given.models_only:
+    if given.models_only or given.audits_only:
         kept = json.loads(given.output.read_text(encoding="utf-8"))
-        again = {"models": accuracies(given.model_rows), "models_taken": about}
-        write(given, {**kept, **again})
+        if given.models_only:
+            kept |= {"models": accuracies(given.model_rows), "models_taken": about}
+        if given.audits_only:
+            kept |= {"audits": audits(given.draws), "audits_taken": about}
+        write(given, kept)
         return
     size = {"people": given.people, "runs": given.runs, "seeds": tuple(range(given.seeds))}
     store = given.store or Path(tempfile.mkdtemp(prefix="published-"))
