@@ -75,6 +75,13 @@ def test_who_is_answered_at_all_is_told_without_noise():
     assert "already_favourable" not in statuses([40, 60])
 
 
+@pytest.mark.parametrize("kind", [P.LaplaceRecourse, P.FunctionalPrototypes, P.RobustSVM, P.PrivRecourse])
+def test_a_model_that_refuses_every_public_row_answers_nobody(kind):
+    made = fitted(kind(50.0), by_hand(), lambda rows: np.where(rows["income"] > 1000, "yes", "no"))
+    assert set(made.explainer_.table_.target) == {"yes", "no"}  # an explainer is fitted to both
+    assert not made.explain(pd.DataFrame({"income": [10, 90]})).found.any()
+
+
 def test_no_promise_comes_with_it_and_it_says_what_fails():
     with pytest.warns(cv.PrivacyWarning, match="given the whole epsilon"):
         made = P.LaplaceRecourse().fit(small_table(), small_model)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from countervail.core.schema import Schema
@@ -22,9 +21,8 @@ def made_up_table(frame: pd.DataFrame, table: Table, model: Any, owner: str) -> 
     labels = sorted(table.target.dropna().unique().tolist(), key=lambda v: (type(v).__name__, v))
     kept = Schema(tuple(c for c in table.schema if c.role != "identifier"), table.schema.favourable)
     decision = Decision.unseen(model, kept, labels, frame.iloc[:2], owner)
-    said = decision.labels(decision.decide(frame)).to_numpy(dtype=object)
-    known = set(said.tolist())
+    said = decision.labels(decision.decide(frame)).tolist()
+    known = set(said)
     for place, label in zip(range(len(said) - 1, -1, -1), [v for v in labels if v not in known]):
         said[place] = label
-    given = np.array(said.tolist())
-    return Table(frame.assign(**{target: pd.Series(given).astype(table.target.dtype)}), kept)
+    return Table(frame.assign(**{target: pd.Series(said).astype(table.target.dtype)}), kept)
