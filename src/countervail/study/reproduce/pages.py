@@ -154,7 +154,8 @@ def _sizes(records: Path) -> list[str]:
     return [
         *parts,
         f"{len(left)} tables and figures have no full record yet; the quick one stands in its place. A run that is "
-        "stopped goes on, `--jobs` does several pieces at once, and what tables share is done once.",
+        "stopped goes on, `--jobs` does several pieces at once, and what tables share is done once. "
+        "`countervail reproduce --times` writes down what finished pieces took.",
         _table(["", "without a full record", "one processor takes about", "known by"], rows),
     ]
 
