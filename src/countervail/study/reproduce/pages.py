@@ -155,7 +155,8 @@ def _sizes(records: Path) -> list[str]:
         *parts,
         f"{len(left)} tables and figures have no full record yet; the quick one stands in its place. A run that is "
         "stopped goes on, `--jobs` does several pieces at once, and what tables share is done once. "
-        "`countervail reproduce --times` writes down what finished pieces took.",
+        "`countervail reproduce --times` writes down what finished pieces took. "
+        "What is known by the quick run alone is more than it will be: what a run does once is scaled up too.",
         _table(["", "without a full record", "one processor takes about", "known by"], rows),
     ]
 
@@ -165,9 +166,11 @@ def _told(x: Outlook) -> tuple[str, str]:
     if x.seconds is None:
         return "not known", "nothing: there is no quick record"
     if not x.measured:
-        return _time(x.seconds), scaled
+        return f"up to {_time(x.seconds)}", scaled
     timed = f"{x.measured} of {x.pieces} pieces, or others like them, which were timed"
-    return _time(x.seconds), timed if x.measured == x.pieces else f"{timed}; the rest by {scaled}"
+    if x.measured == x.pieces:
+        return _time(x.seconds), timed
+    return f"up to {_time(x.seconds)}", f"{timed}; the rest by {scaled}"
 
 
 def _time(seconds: float) -> str:
