@@ -13,6 +13,7 @@ import math
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,15 @@ OURS, THEIRS = "private-neighbours", "published-inline"
 _DRAWN = ("Dist_rec", "Correctness", "M1")
 
 
-def audits(draws: int) -> dict[str, Any]:
-    """Each mechanism that answers with fresh noise, at a claim of 1."""
+def audited() -> tuple[str, ...]:
+    """Whom audits look at: all published ones that need no extra, and two of ours that pay for every answer."""
+    return (*as_published(), OURS, "noisy-counterfactual")
+
+
+def audits(draws: int, names: Sequence[str]) -> dict[str, Any]:
+    """Each mechanism at a claim of 1."""
     found = {}
-    for name in (*as_published(), OURS, "noisy-counterfactual"):
+    for name in names:
         few = draws // 8 if mechanisms()[name].proven else draws
         pairs = {label: asdict(e) for label, e in pair_evidence(name, 1.0, draws=few, training=few // 4).items()}
         found[name] = {"claim": 1.0, "worst": max(e["epsilon"] for e in pairs.values()), "pairs": pairs}
@@ -51,7 +57,7 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path, *, pictures: 
     """One data set with forests, long columns of labels as numbers, and once more with labels throughout."""
     coded = cv.data.paper_table(name, coded=True)
     settings = {"epsilons": EPSILONS, "neighbours": NEIGHBOURS, **size}
-    every = ("nice", *as_published(), *READINGS)
+    every = ("nice", *of_the_paper(name), *READINGS)
     study = measured(StudyPlan({name: coded}, every, **settings), store, f"{name}, long columns as numbers")
     labels = StudyPlan({name: cv.data.paper_table(name)}, every, **{**settings, **_few(size)})
     typed = measured(labels, store, f"{name}, labels")
@@ -74,6 +80,12 @@ def beside_the_paper(name: str, size: dict[str, Any], store: Path, *, pictures: 
         "labels": {"plan": typed.plan.to_dict(), "rows": [r.to_dict() for r in typed.rows()]},
         "others_ask": others_ask(name, coded, size, store),
     }
+
+
+def of_the_paper(name: str) -> tuple[str, ...]:
+    """The mechanisms with reported figures on this set; private recourse of others has none, and asks for domains."""
+    reported = {mechanism for mechanism, _, _ in REPORTED[name]}
+    return tuple(n for n in as_published() if n in reported)
 
 
 def others_ask(name: str, table: cv.Table, size: dict[str, Any], store: Path) -> dict[str, Any]:
@@ -230,19 +242,24 @@ def main() -> None:
     parser.add_argument("--model-rows", type=int, default=20_000)
     parser.add_argument("--store", type=Path, help="folder of finished cells; default: a new one")
     parser.add_argument("--models-only", action="store_true", help="take the accuracies again, keep all else")
+    parser.add_argument("--audits", nargs="+", choices=audited(), help="take these audits again, keep all else")
     given = parse(parser, RESULTS)
     about = provenance(0, "adult", "acs_income_ca_2018", "german_credit")
-    if given.models_only:
+    if given.models_only or given.audits:
         kept = json.loads(given.output.read_text(encoding="utf-8"))
-        again = {"models": accuracies(given.model_rows), "models_taken": about}
-        write(given, {**kept, **again})
+        if given.models_only:
+            kept |= {"models": accuracies(given.model_rows), "models_taken": about}
+        if given.audits:
+            kept["audits"] |= audits(given.draws, given.audits)
+            kept["audits_taken"] = {**kept.get("audits_taken", {}), **dict.fromkeys(given.audits, about)}
+        write(given, kept)
         return
     size = {"people": given.people, "runs": given.runs, "seeds": tuple(range(given.seeds))}
     store = given.store or Path(tempfile.mkdtemp(prefix="published-"))
     found = {
         **about,
         "note": "seeds choose splits and models; the noise comes from the system's entropy. 95% intervals over people.",
-        "audits": audits(given.draws),
+        "audits": audits(given.draws, audited()),
         "beside_the_paper": {
             n: beside_the_paper(n, size, store, pictures=writes(given)) for n in ("adult", "acs_income_ca_2018")
         },

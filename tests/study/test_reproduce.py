@@ -18,11 +18,12 @@ from countervail.study.reproduce.catalogue import find_paper, missing
 from countervail.study.reproduce.lessons import LESSONS
 from countervail.study.reproduce.pages import paper_page, write_pages
 from countervail.study.reproduce.result import Reproduction, rounding, verdict
+from countervail.study.reproduce.together import HOW
 from countervail.study.reproduce.values import Piece, printed
 from countervail.testing import small_model, small_table
 
 ROOT = Path(__file__).resolve().parents[2]
-# Every table and figure that issue 23 names.
+# Every table and figure that must be offered.
 WANTED = {
     "goethals": [
         *map(str, range(1, 13)),
@@ -269,3 +270,17 @@ def test_the_local_search_of_the_text_finds_smaller_regions_than_their_code():
 def test_a_paper_without_records_says_how_to_record_it():
     paper = papers()["kassem"]
     assert "Not recorded yet: `countervail reproduce kassem 1 --record`" in paper_page(paper, {})
+
+
+@pytest.mark.parametrize(("first", "second", "word"), [(1.0, 2.0, "lower"), (2.0, 1.0, "higher"), (2.0, 2.0, "equal")])
+def test_two_figures_stand_beside_each_other_in_a_word(first, second, word):
+    found = [{"figures": {"NCP %": {"value": v}}} for v in (first, second)]
+    assert HOW["beside"](found, "NCP %") == {"text": word}
+
+
+@pytest.mark.parametrize("table", ["preprint-fig4", "preprint-fig5"])
+def test_what_the_preprint_says_of_its_figures_is_compared_on_every_set(table):
+    entries = papers()["goethals"].exhibit(table).entries("quick")
+    words = {b.row: b.printed for b in entries if b.figure == "mean of CF-K beside Mondrian's"}
+    assert len(words) == 6 and words["Heart"] == ("lower" if table == "preprint-fig4" else "equal")
+    assert words["Hospital"] == ("lower" if table == "preprint-fig4" else "higher")

@@ -242,19 +242,26 @@ def test_every_mechanism_of_a_study_answers(name):
     assert isinstance(Cell("t", "m", 0, name, 1.0, 3).to_dict(), dict)
 
 
-NOT_IN_THE_DRAWS = "published-recourse"  # what fails of it is no excess of epsilon over ideal noise: see its docstring
+# What fails of these is no excess of epsilon over ideal noise: see their docstrings.
+NOT_IN_THE_DRAWS = (
+    "published-recourse",
+    "published-prototypes",
+    "published-robust-svm",
+    "published-laplace-recourse",
+)
 
 
-@pytest.mark.parametrize("name", [n for n in as_published() if n != NOT_IN_THE_DRAWS])
+@pytest.mark.parametrize("name", [n for n in as_published() if n not in NOT_IN_THE_DRAWS])
 def test_every_published_mechanism_is_caught(name):
     found = audit_mechanism(name, 1.0, draws=8_000)
     # The figures of the specification at a claim of 1: inline 7.5, noisy max 8.3 (at 100,000 draws), post 2.1.
     assert found.refutes(2.1 if name != "published-ldp" else 1.0), str(found)
 
 
-def test_the_centres_of_recourse_stay_below_twice_their_claim_and_louder_ones_are_seen():
-    assert not audit_mechanism(NOT_IN_THE_DRAWS, 1.0, draws=1_000).refutes(2.0)
-    assert audit_mechanism(NOT_IN_THE_DRAWS, 50.0, draws=1_000).refutes(2.0)
+@pytest.mark.parametrize("name", NOT_IN_THE_DRAWS)
+def test_what_noise_was_put_on_once_stays_below_twice_its_claim_and_less_noise_is_seen(name):
+    assert not audit_mechanism(name, 1.0, draws=1_000).refutes(2.0)
+    assert audit_mechanism(name, 50.0, draws=1_000).refutes(2.0)
 
 
 @pytest.mark.parametrize("name", [n for n in sound() if mechanisms()[n].takes("epsilon")])

@@ -42,6 +42,10 @@ def reproduce(
     pages: Annotated[
         Path | None, typer.Option(help="Write the pages of all records into this folder, and compute nothing.")
     ] = None,
+    times: Annotated[
+        bool,
+        typer.Option("--times", help="Write down what finished pieces took, for the list of missing full records."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compute a table or figure of a paper anew: its figures beside ours, with intervals, and why they differ.
@@ -53,8 +57,11 @@ def reproduce(
     """
     from countervail.study.reproduce.catalogue import check_possible, find_exhibit, find_paper, papers, possible
 
+    if times:
+        _write_times(store)
     if pages is not None:
         _write_pages(pages)
+    if times or pages is not None:
         return
     if paper is None and not everything and not quick:
         _list(list(papers().values()), as_json=as_json)
@@ -182,3 +189,11 @@ def _write_pages(folder: Path) -> None:
 
     for path in write_pages(records_folder(), folder):
         remark(f"Written: {path.name}")
+
+
+def _write_times(store: Path | None) -> None:
+    from countervail.study.reproduce.kept import usual_folder
+    from countervail.study.reproduce.outlook import write_times
+    from countervail.study.reproduce.record import records_folder
+
+    remark(f"Written: {write_times(records_folder(), store if store is not None else usual_folder()).name}")

@@ -123,6 +123,13 @@ def test_answers_come_from_one_draw_and_another_fit_draws_anew():
     assert same[0].equals(same[1])
 
 
+def test_centres_carry_the_models_own_labels_so_that_it_never_seems_to_contradict_them():
+    """Labels by turns made a model that disagreed with them by chance look as if it were the wrong way round."""
+    made = fitted(P.PrivRecourse(50.0, clusters=30, random_state=0), small_table(400))
+    said = np.array(["no", "yes"])[small_model(made.centres_).argmax(axis=1)]
+    assert set(said) == {"no", "yes"} and made.explainer_.table_.target.tolist() == said.tolist()
+
+
 def test_no_promise_comes_with_it_and_it_says_what_fails():
     with pytest.warns(cv.PrivacyWarning, match="does not cover the given model"):
         made = P.PrivRecourse().fit(small_table(), small_model)

@@ -11,7 +11,6 @@ import pandas as pd
 from countervail.core.arrays import Bools, Matrix
 from countervail.core.errors import bad_parameter, check_count
 from countervail.core.rng import RandomState
-from countervail.core.schema import Schema
 from countervail.core.table import Rows, Table
 from countervail.explain.answering import Queries
 from countervail.explain.face.face import FACE
@@ -19,6 +18,7 @@ from countervail.explain.face.paths import Paths
 from countervail.protect.dp.grid import Grid
 from countervail.protect.published.base import PublishedExplainer
 from countervail.protect.published.clusters import folded_back, noisy_centres, spread_out
+from countervail.protect.published.made_up import made_up_table
 
 
 class PrivRecourse(PublishedExplainer):
@@ -127,13 +127,8 @@ class PrivRecourse(PublishedExplainer):
         points = spread_out(grid, grid.codes(table.features))
         centres = noisy_centres(points, start, len(grid.axes), float(self.epsilon), int(self.rounds), rng)
         frame = grid.frame(folded_back(grid, centres))
-        assert table.schema.target is not None
-        # Any labels do: the search asks the model, and looks at no label.
-        labels = sorted(table.target.dropna().unique().tolist(), key=lambda v: (type(v).__name__, v))
-        frame[table.schema.target] = pd.Series(np.resize(np.array(labels), len(frame))).astype(table.target.dtype)
-        kept = tuple(c for c in table.schema if c.role != "identifier")
         face: Any = FACE(neighbours=int(self.neighbours), target=self.target)
-        self.explainer_ = face.fit(Table(frame, Schema(kept, table.schema.favourable)), model)
+        self.explainer_ = face.fit(made_up_table(frame, table, model, self._owner), model)
 
     def _answer(self, asked: Queries, rng: np.random.Generator) -> tuple[Matrix, Bools]:
         return self._plain(asked)

@@ -95,6 +95,23 @@ LESSONS: tuple[Lesson, ...] = (
         "tests/study/test_reproduce.py::test_printed_deep_attacks_fall_below_the_shallow_ones_they_contain",
     ),
     Lesson(
+        "inuiguchi",
+        "A rule of a pattern table is contradicted by hardly anybody",
+        "A condition is met by a pattern whose values all lie in it, so a pattern of unlike rows meets no narrow one "
+        "and contradicts no rule: 'sepal length at least 4.9' makes most setosa flowers something else, because every "
+        "setosa pattern begins below. Which of equally good conditions comes first is not said, and the order of the "
+        "columns alone moves the accuracy of iris at k = 5 from far below the printed figure of cT3 to above it.",
+        "tests/study/test_pattern_accuracy.py::test_the_order_of_columns_alone_crosses_the_printed_accuracy",
+    ),
+    Lesson(
+        "inuiguchi",
+        "Step (s5-b) is not what Table 5 shows",
+        "An attribute that none of an object's rules names gets, by the text, the values of the people of all its "
+        "rules. Domicile is in no rule of the first object, and Table 5 prints for each of its patterns the values of "
+        "that rule's own people alone. Ours follow the table; with spread=True, the text.",
+        "tests/study/test_pattern_accuracy.py::test_step_s5b_gives_wider_patterns_than_table_5_prints",
+    ),
+    Lesson(
         "anonymous",
         "Randomised response keeps the truth more often than epsilon allows",
         "The published response keeps a value with e^eps/(1+e^eps) whatever the number m of values: its true epsilon "

@@ -9,6 +9,7 @@ from pathlib import Path
 from countervail.core.files.frames import write_text
 from countervail.study.reproduce.catalogue import papers
 from countervail.study.reproduce.lessons import LESSONS
+from countervail.study.reproduce.outlook import Outlook, missing_full, quick_seconds
 from countervail.study.reproduce.record import read_record, record_path
 from countervail.study.reproduce.result import Reproduction, counted, why
 from countervail.study.reproduce.shown import grid, reasons
@@ -53,9 +54,7 @@ def latest(records: Path, paper: Publication, exhibit: Exhibit) -> Reproduction 
 
 def _worded(found: Reproduction, exhibit: Exhibit) -> Reproduction:
     """A record with the reasons and notes as they are declared now: its figures stay as they were recorded."""
-    lines = tuple(
-        replace(x, reason=why(x.row, x.figure, exhibit.reasons)) if x.verdict == "differs" else x for x in found.lines
-    )
+    lines = tuple(replace(x, reason=why(x, exhibit.reasons)) for x in found.lines)
     notes = (*exhibit.notes, *([exhibit.sizes[found.size]] if found.size in exhibit.sizes else []))
     return replace(found, lines=lines, notes=notes)
 
@@ -142,4 +141,39 @@ def index_page(records: Path) -> str:
                 rows.append([e.name, e.title, found.size, counted(found.lines), f"{found.cpu_seconds:.0f}"])
         parts.append(f"## [{paper.title}]({paper.id}.md)")
         parts.append(_table(["", "what", "recorded", "figures", "CPU seconds"], rows))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *_sizes(records)]) + "\n"
+
+
+def _sizes(records: Path) -> list[str]:
+    """What all quick runs take together, and which full records are missing."""
+    left, quick = missing_full(records), _time(quick_seconds(records))
+    parts = ["## How long it takes", f"All quick runs together: {quick} of one processor, by their records."]
+    if not left:
+        return [*parts, "Every table and figure has a full record."]
+    rows = [[x.paper, x.exhibit.name, *_told(x)] for x in left]
+    return [
+        *parts,
+        f"{len(left)} tables and figures have no full record yet; the quick one stands in its place. A run that is "
+        "stopped goes on, `--jobs` does several pieces at once, and what tables share is done once. "
+        "`countervail reproduce --times` writes down what finished pieces took. "
+        "What is known by the quick run alone is more than it will be: what a run does once is scaled up too.",
+        _table(["", "without a full record", "one processor takes about", "known by"], rows),
+    ]
+
+
+def _told(x: Outlook) -> tuple[str, str]:
+    scaled = "how much more there is to do than in the quick run"
+    if x.seconds is None:
+        return "not known", "nothing: there is no quick record"
+    if not x.measured:
+        return f"up to {_time(x.seconds)}", scaled
+    timed = f"{x.measured} of {x.pieces} pieces, or others like them, which were timed"
+    if x.measured == x.pieces:
+        return _time(x.seconds), timed
+    return f"up to {_time(x.seconds)}", f"{timed}; the rest by {scaled}"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return "a minute" if seconds > 10 else "seconds"
+    return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else f"{seconds / 60:.0f} minutes"

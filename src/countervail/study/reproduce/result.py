@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import pandas as pd
@@ -18,6 +18,7 @@ from countervail.study.reproduce.values import Beside, Exhibit, Piece
 
 FORMAT = 1
 UNKNOWN = "no reason is known"
+NOBODY = "ours answered nobody here, so that there is no figure to compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +122,18 @@ class Reproduction:
 
 def _line(entry: Beside, found: Mapping[Piece, Found], reasons: Mapping[str, str]) -> Line:
     ours = {c: HOW[o.how]([found[p] for p in o.pieces], o.key) for c, o in entry.ours.items()}
-    word = verdict(entry.printed, next(iter(ours.values())))
-    reason = why(entry.row, entry.figure, reasons) if word == "differs" else ""
-    return Line(entry.row, entry.figure, entry.printed, ours, word, reason, entry.x)
+    line = Line(entry.row, entry.figure, entry.printed, ours, verdict(entry.printed, next(iter(ours.values()))))
+    return replace(line, reason=why(line, reasons), x=entry.x)
 
 
-def why(row: str, figure: str, reasons: Mapping[str, str]) -> str:
+def why(line: Line, reasons: Mapping[str, str]) -> str:
     """Why a figure differs: the first reason whose key stands in the names of its row and figure."""
-    names = f"{row} {figure}"
+    if line.verdict != "differs":
+        return ""
+    first = next(iter(line.ours.values()))
+    if "text" not in first and first["value"] is None:
+        return NOBODY
+    names = f"{line.row} {line.figure}"
     return next((r for k, r in reasons.items() if k in names), UNKNOWN)
 
 

@@ -66,11 +66,11 @@ def reproduce(
     check_possible(source, exhibit)
     about = provenance(exhibit.needs, seed)
     kept = KeptPieces.open(store if store is not None else usual_folder())
-    found = _all(_pieces(exhibit, size), seed, kept, n_jobs, progress)
+    found = _all(pieces_of(exhibit, size), seed, kept, n_jobs, progress)
     return Reproduction.of(source.id, exhibit, size, found, about)
 
 
-def _pieces(exhibit: Exhibit, size: Size) -> list[Piece]:
+def pieces_of(exhibit: Exhibit, size: Size) -> list[Piece]:
     """Every piece that an exhibit needs, once."""
     entries = exhibit.entries(size) if exhibit.entries is not None else ()
     return list(dict.fromkeys(p for e in entries for o in e.ours.values() for p in o.pieces))
@@ -80,7 +80,7 @@ def _all(
     pieces: Sequence[Piece], seed: int, kept: KeptPieces, n_jobs: int, progress: Progress | None
 ) -> Mapping[Piece, Found]:
     """What every piece found, read where it is finished and computed where it is not."""
-    place = {p: kept.path(p, seed, _data(p)) for p in pieces}
+    place = {p: kept.path(p, seed, p.sets) for p in pieces}
     found: dict[Piece, Found] = {p: known for p in pieces if (known := kept.read(place[p])) is not None}
     if progress is not None:
         progress(len(found), len(pieces))
@@ -118,8 +118,3 @@ def perform(piece: Piece, seed: int) -> dict[str, Any]:
             error.add_note(f"in {piece.told}")
             raise
     return {**found, "cpu_seconds": time.process_time() - start}
-
-
-def _data(piece: Piece) -> tuple[str, ...]:
-    """The data sets whose rows a piece reads."""
-    return tuple(str(v) for n, v in piece.settings if n == "set")

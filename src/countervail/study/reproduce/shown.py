@@ -48,14 +48,20 @@ def told(figure: Figure) -> str:
 
 
 def number(value: float) -> str:
-    """A number in as many digits as say something."""
+    """A number in as many digits as say something.
+
+    Examples
+    --------
+    >>> [number(v) for v in (0.99998, 1.22, 0.04567, 27.04, 1234.5, 3.0)]
+    ['1', '1.22', '0.0457', '27.0', '1,234', '3']
+    """
     if value == int(value) and abs(value) < 1e6:
         return f"{int(value):,}"
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     if abs(value) >= 10:
         return f"{value:.1f}"
-    return f"{value:.3g}" if abs(value) < 0.1 else f"{value:.3f}".rstrip("0")
+    return f"{value:.3g}" if abs(value) < 0.1 else f"{value:.3f}".rstrip("0").rstrip(".")
 
 
 def reasons(lines: Iterable[Line]) -> list[str]:

@@ -110,6 +110,12 @@ def best(found: Sequence[Found], key: str) -> Figure:
     return figure(str(first["name"]))
 
 
+def beside(found: Sequence[Found], key: str) -> Figure:
+    """Whether the first piece's figure is lower than the second's, higher, or equal to it."""
+    first, second = (float(f["figures"][key]["value"]) for f in found)
+    return figure("equal" if first == second else "lower" if first < second else "higher")
+
+
 HOW: dict[str, Callable[[Sequence[Found], str], Figure]] = {
-    f.__name__: f for f in (one, mean, largest, pooled, change, most, least, trend, best)
+    f.__name__: f for f in (one, mean, largest, pooled, change, most, least, trend, best, beside)
 }

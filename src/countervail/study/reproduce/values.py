@@ -26,6 +26,11 @@ class Piece:
         return cls(work, tuple(sorted(settings.items())))
 
     @property
+    def sets(self) -> tuple[str, ...]:
+        """The data sets whose rows it reads."""
+        return tuple(str(v) for n, v in self.settings if n == "set")
+
+    @property
     def told(self) -> str:
         """The piece for a line of progress."""
         return f"{self.work}({', '.join(f'{n}={v}' for n, v in self.settings)})"
