@@ -69,6 +69,8 @@ def test_what_must_not_leave_is_named_and_not_digested(run, files, tmp_path):
     assert run(*words(files, "plain.json", "--attack", "linkage", "-o", dossier))[0] == 0
     found = json.loads(dossier.read_text())
     assert found["verdict"] == "reject" and found["provenance"]["file"] == {"name": "plain.json"}
+    code, out, _ = run("verify", dossier, "--file", files / "plain.json")
+    assert code == 1 and "It permits no file to leave: its verdict is reject." in out
 
 
 def test_gates_close_with_three_and_say_why(run, files, tmp_path):

@@ -296,13 +296,13 @@ ERRORS = {
     "answer ending": (lambda f, b: [*explain(f), "-o", b / "out.pdf"], "must end in one of .csv"),
     "a folder for a file": (lambda f, b: [*explain(f), "-o", b / "folder.html"], "'folder.html' is a folder"),
     "query of text": (lambda f, b: asked(f, b, "text.csv"), "'age' is declared numeric"),
-    "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: ['age']"),
+    "query with a hole": (lambda f, b: asked(f, b, "hole.csv"), "missing values in numeric columns: age"),
     "query unseen": (
         lambda f, b: asked(f, b, "unseen.csv"),
         "Column 'housing' has 2 value(s) outside its declared domain",
     ),
-    "query too wide": (lambda f, b: asked(f, b, "extra.csv"), "does not declare: ['shoe']"),
-    "query too short": (lambda f, b: asked(f, b, "short.csv"), "lack these columns of the table: ['age']"),
+    "query too wide": (lambda f, b: asked(f, b, "extra.csv"), "does not declare: shoe"),
+    "query too short": (lambda f, b: asked(f, b, "short.csv"), "lack these columns of the table: age"),
 }
 
 

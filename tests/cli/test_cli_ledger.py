@@ -137,3 +137,12 @@ def test_tables_and_explanations_of_other_groups_are_refused(run, folder, path, 
     assert code == 2 and "grouped before" in err and not (tmp_path / "b.csv").exists()
     code, _, err = run(*explain(folder, path, "--k", "5", "-o", tmp_path / "e.json", method="cfk"))
     assert code == 2 and "grouped before" in err and not (tmp_path / "e.json").exists()
+
+
+def test_one_of_a_kind_is_not_several(run, folder, path, tmp_path):
+    given = ("anonymize", folder / "people.csv", "-s", folder / "people.toml", *KEEP, "--k", 5)
+    assert run(*given, "-o", tmp_path / "p.csv", "--ledger", path, "--dataset", "customers")[0] == 0
+    assert "(1 grouping): they keep their own promise" in run("ledger", "show", path)[1]
+    _, _, told = run("ledger", "history", path, "-o", tmp_path / "h.html")
+    page = (tmp_path / "h.html").read_text(encoding="utf-8")
+    assert "1 entry written" in told and "<b>1</b>entry" in page and "<b>1</b>grouping for" in page

@@ -176,10 +176,11 @@ def test_on_the_command_line(run, tmp_path):
     assert 0 < found["journalist"] <= found["highest"] <= 1
     code, text, _ = run(*given_, "--population", "12000")
     assert code == 0 and "population of 12,000" in text and "simple random sample" in text
+    assert "by the model of Pitman" in text or "by the model of Zayatz" in text
     code, text, _ = run(*given_, "--population", tmp_path / "all.csv", "--json")
     assert code == 0 and json.loads(text)["population"]["absent"] == 0
     assert "k-map" in run(*given_, "--population", tmp_path / "all.csv")[1]
     code, _, error = run(*given_, "--population", "59")
-    assert code == 2 and "60" in error
+    assert code == 2 and "--population must be a whole number" in error and "60" in error
     code, _, error = run(*given_, "--population", "nowhere.csv")
     assert code == 2 and "--population must be a number of people, or a file" in error

@@ -163,3 +163,9 @@ def test_without_answers_there_is_no_picture():
     e = cv.NICE(target="favourable").fit(small_table(), small_model).explain(people)
     none = cv.NICE(target="favourable").fit(small_table(), small_model).explain(people[~e.found])
     assert [s.picture for s in explained_page(none).sections] == [""]
+
+
+def test_on_a_phone_every_line_says_what_its_first_cell_is():
+    page = Page("t", "l", [Section("s", header=("k", "classes", "NCP", "risk"), rows=[("5", "9", "1%", "2%")])], "")
+    text = render_page(page)
+    assert 'data-of="k">5' in text and '.stack td:first-child:not([data-of=""])::before' in text

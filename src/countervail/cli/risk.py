@@ -163,10 +163,11 @@ def _told(among: Uniques | KMap) -> list[str]:
             )
         return told
     models = [("Pitman", among.pitman), ("Zayatz", among.zayatz), ("SNB", among.snb)]
+    chosen = "SNB" if among.chosen == "snb" else among.chosen.capitalize()
     numbers = ", ".join(f"{name} {'does not fit' if v is None else f'{v:,.0f}'}" for name, v in models)
     return [
         f"In a population of {among.size:,} ({among.fraction:.2%} of which are here): about {among.estimate:,.0f} "
-        f"people ({among.share:.1%}) are unique, by the model of {among.chosen}, which Dankar et al. advise here.",
+        f"people ({among.share:.1%}) are unique, by the model of {chosen}, which Dankar et al. advise here.",
         f"Models: {numbers}.",
         f"{found} (estimated); {among.expected:,.0f} of the {among.people:,} would be found.",
         "Estimates hold for a simple random sample of the population.",

@@ -253,7 +253,7 @@ def _typed(values: pd.Series, *, text: bool, number: bool) -> pd.Series:
             counted = pd.to_numeric(values, errors="coerce")
             if counted.isna().sum() > values.isna().sum() or held.map(lambda v: isinstance(v, bool)).any():
                 return values
-        text = text or (not number and held.astype(str).str.fullmatch(r"\s*0\d+\s*").any())
+        text = text or bool(not number and held.astype(str).str.fullmatch(r"\s*0\d+\s*").any())
         if not text:
             return counted
     if not text:
