@@ -45,7 +45,7 @@ from countervail.cli.shared.constraints import (
     Several,
     read_constraints,
 )
-from countervail.cli.shared.epsilon import check_private, meaning
+from countervail.cli.shared.epsilon import MEMORISED, check_private, meaning
 from countervail.cli.shared.methods import USUAL, chosen, explaining, make
 from countervail.cli.shared.reading import note_equal_rows, read_rows, read_table, tell_equal_rows, tell_own_rows
 from countervail.cli.shared.saving import Save, check_save, save_explainer
@@ -289,6 +289,8 @@ def explain(
     if rows is not None and engine is None:
         queries, ids, worded = _asked(rows, table, private, missing_too, id_column)
     trained = [_TRAINED] if model is None and model_epsilon is None else []
+    if trained and not isinstance(promise, NoGuarantee):
+        trained.append(MEMORISED)
     warn(trained)
     if model_epsilon is None:
         decide = _model(model, table, allow_pickle)

@@ -44,7 +44,7 @@ class Decision:
 
     def __init__(self, model: Any, table: Table, owner: str, *, ask_rows: bool = True) -> None:
         frame = table.features if ask_rows else _nobody(table)
-        self._settle(model, table.schema, pd.unique(table.target.dropna()).tolist(), frame.iloc[:2], owner)
+        self._settle(model, table.schema, _labels(table), frame.iloc[:2], owner)
         if not ask_rows:
             return
         self.train_scores = self.scores(frame) if self.has_scores else None
@@ -226,6 +226,14 @@ def _place_labels(names: Sequence[Any], labels: Sequence[Any]) -> NDArray[np.int
         if len(at) == len(names) == len(labels) and set(wanted) == set(at):
             return np.array([at[w] for w in wanted], dtype=np.int64)
     return None
+
+
+def _labels(table: Table) -> list[Any]:
+    """The labels that rows have; where that is one only, those that are declared."""
+    seen: list[Any] = pd.unique(table.target.dropna()).tolist()
+    target = table.schema[str(table.schema.target)]
+    declared = None if target.numeric or len(seen) > 1 else target.public
+    return seen if declared is None else [*seen, *(v for v in declared if _key(v) not in map(_key, seen))]
 
 
 def as_labels(target: Any) -> list[Any]:

@@ -146,6 +146,29 @@ def test_a_noisy_table_looks_the_same_whatever_a_record_holds(surprise):
     assert a.dtypes.equals(b.dtypes) and len(a) == len(b)
 
 
+class Decided:
+    """A model that decides about everybody alike, though it knows more than one label."""
+
+    def __init__(self, labels, at):
+        self.classes_, self._at = np.array(labels), at
+
+    def predict(self, frame):
+        return np.repeat(self.classes_[self._at], len(frame))
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (False, True)], ids=str)
+@pytest.mark.parametrize(("at", "status"), [(0, "no_counterfactual"), (1, "already_favourable")])
+def test_noisy_rows_that_are_all_decided_alike_end_in_no_error(labels, at, status):
+    table = small_table()
+    frame = table.frame.assign(ok=np.where(table.target == "yes", labels[1], labels[0]))
+    target = cv.Table.from_frame(frame[["ok"]], target="ok").schema["ok"]
+    columns = tuple(target if c.role == "target" else c for c in table.schema)
+    known = cv.Table(frame, cv.Schema(columns, (labels[1],)))
+    answers = cv.DPTableExplainer().fit(known, Decided(labels, at)).explain(small_table(4, seed=1).features)
+    assert answers.status.tolist() == [status] * 4
+    assert cv.Explanations.from_json(answers.to_json()).to_text() == answers.to_text()
+
+
 class Fails(cv.NICE):
     """Fails at query time when the table holds somebody rich."""
 

@@ -9,6 +9,7 @@ from countervail.core.guarantee import DifferentialPrivacy, Guarantee
 from countervail.core.guarantee.composition import composed_epsilon
 
 _DELTA = 1e-6
+MEMORISED = "The forest itself has seen the data: what it memorised is not covered. Give a public one with --model."
 
 
 def check_private(rows: Any, model: Any) -> list[str]:
@@ -18,11 +19,7 @@ def check_private(rows: Any, model: Any) -> list[str]:
             "Private explanations need --rows: the people who ask must not be rows of the protected data, whose "
             "presence the answers are to hide."
         )
-    if model is None:
-        return [
-            "The forest itself has seen the data: what it memorised is not covered. Give a public one with --model."
-        ]
-    return []
+    return [MEMORISED] if model is None else []
 
 
 def meaning(promise: Guarantee) -> list[str]:

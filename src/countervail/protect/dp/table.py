@@ -148,9 +148,12 @@ class DPTable(TableProtector):
 
     def _label(self, public: Public) -> Table:
         schema = self.schema_
-        kept = tuple(c for c in schema if c.role != "identifier")
+        kept = [c for c in schema if c.role != "identifier"]
         target = public.decision.labels(public.decision.decide(self.noisy_)).tolist()
-        return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(kept, schema.favourable))
+        if len(set(target)) == 1:  # the noise alone may leave one decision: what others there are is public
+            labels = tuple(public.decision.classes)
+            kept = [replace(c, type="categorical", domain=labels) if c.role == "target" else c for c in kept]
+        return Table(self.noisy_.assign(**{str(schema.target): target}), Schema(tuple(kept), schema.favourable))
 
     def explain(
         self, rows: Rows, model: Any, explainer: Explainer | None = None, *, constraints: Any = None
