@@ -36,7 +36,7 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 from countervail.engine.pool import ONE_THREAD
 
-_TARGETS, _ASKED, _COPIED = 1000, 150, 100  # people attacked at most: by reading, by asking, to copy the model
+_TARGETS, _ASKED, _COPIED = 1000, 150, 50  # people attacked at most: by reading, by asking, to copy the model
 _PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which fewer people are attacked, but not below
 _ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
