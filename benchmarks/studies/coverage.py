@@ -293,8 +293,8 @@ def main() -> None:
     audited = [whole(seed) for seed in range(2 if given.quick else WHOLE)]
     harmless = {word: clopper_pearson(audited.count(word), len(audited)).to_dict() for word in ("reject", "void")}
     print(f"{len(audited)} audits of made-up answers, all attacks: {harmless}", flush=True)
-    found = {"runs": runs, "coverage": rows, "batteries": batteries, "audits": harmless}
-    write(given, {**origin, "seed": 0, "versions": versions(), **found})
+    told = {"runs": runs, "coverage": rows, "batteries": batteries, "audits": harmless}
+    write(given, {**origin, "seed": 0, "versions": versions(), **told})
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def not_fitting(subject: Subject, only: Sequence[str] | None = None) -> tuple[Fi
         why = (
             "it reruns the search of a protector, and none that can be rerun was given"
             if asks
-            else f"it is too patient for more than {_SMALL} released things or {_NARROW} columns"
+            else f"it would take too long for more than {_SMALL} released things or {_NARROW} columns"
         )
         found.append(
             Finding(kind().label, kind.criterion, asks, registry.summary(kind), status="does not apply", why=why)
