@@ -225,7 +225,8 @@ def main() -> None:
             print(f"{name}: {done[name]}", flush=True)
             if writes(given):
                 write(given, {**about, "cases": done, "missed": missed(done)})
-        return done[name]
+        row: dict[str, Any] = done[name]
+        return row
 
     for data in SETS[:1] if given.quick else given.sets:
         for method in EXPLAINERS:

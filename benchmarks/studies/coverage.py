@@ -3,11 +3,13 @@
 Each row: 2,000 runs, how often a 95% interval held the truth, and the interval of that
 share. Some intervals (`cautious`) may hold it more often than they promise, never less: exact ones of Clopper and
 Pearson, because counts are steps and they keep their promise at every rate; exact bounds of epsilon; the worst of
-several groups, sure for all at once; what people with several rows weigh, as if their rows always fared alike. Attacks
+several groups, sure for all at once; what people with several rows weigh, as if their rows always fared alike; and what
+members reach beyond strangers by the same conditions, which are taken for conditions of their own. Attacks
 are run on harmless releases too: a few strangers' records, each handed to many askers, and a table of strangers with
 one to five rows each.
 Largest and average risk are counted on all that was released and have no interval. Last, batteries of attacks on
-releases that are just acceptable, or harmless: how often any is rejected after Holm's correction.
+releases that are just acceptable, or harmless: how often any is rejected after Holm's correction; and whole audits of
+answers that are made up.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from countervail.attack.shared.crowds import coincidence
 from countervail.attack.shared.planted import explained, open_release
 from countervail.attack.shared.roc import auc, tpr_at
 from countervail.auditing.appetite import Appetite
-from countervail.auditing.finding import Counts, Finding, worst_group
+from countervail.auditing.finding import Counts, Finding, WorstGroup, worst_group
 from countervail.auditing.verdict import decide, overall
 from countervail.core.guarantee.evidence import epsilon_bound
 from countervail.core.guarantee.one_run import one_run_bound
@@ -45,9 +47,10 @@ from countervail.core.stats import (
     mean_interval,
     paired_excess_interval,
 )
+from countervail.testing import small_table
 
 RESULTS = ROOT / "benchmarks" / "results" / "coverage.json"
-RUNS, BATTERIES = 2000, 1000
+RUNS, BATTERIES, WHOLE = 2000, 1000, 100
 ATTACKED = "excess, attacked"
 NOBODY = clopper_pearson(0, 0)
 Case = tuple[
@@ -126,7 +129,16 @@ def crowds() -> Iterator[Case]:
             w = np.minimum(0.003 * rng.lognormal(0, spread, 20_000), 1)
             return coincidence(rng.binomial(200, w[:150]), 300, 200), float((300 * w * (1 - w) ** 299).mean())
 
+        def beyond(rng: Any, spread: float = spread) -> tuple[Estimate, float]:
+            w = np.minimum(0.003 * rng.lognormal(0, spread, 20_000), 1)
+            leaked = rng.random(150) < 0.2  # a fifth of the conditions are somebody's record, whom nobody else meets
+            inside = np.where(leaked, 1, rng.binomial(300, w[:150]))
+            members = clopper_pearson(int((inside == 1).sum()), 150)
+            outside = coincidence(rng.binomial(200, w[:150]), 300, 200)
+            return AttackResult("x", members, outside, NOBODY).excess, 0.2
+
         yield "coincidence among strangers", f"spread {spread:g}, 150 conditions, 200 for 300", False, alone
+        yield "excess over coincidence", f"spread {spread:g}, 150 conditions, 200 for 300", True, beyond
 
 
 def epsilons() -> Iterator[Case]:
@@ -195,9 +207,15 @@ def groups() -> Iterator[Case]:
     yield "worst of six groups", "60 people each", True, worst
 
 
-def battery(rng: Any, attacks: int, excess: float) -> bool:
-    """Whether a battery of attacks whose true excess is this rejects anything."""
+def battery(rng: Any, attacks: int, excess: float, parts: int = 0) -> bool:
+    """Whether a battery of attacks whose true excess is this, in so many groups too, rejects anything."""
     p = 0.2 + 0.8 * excess
+
+    def worst() -> WorstGroup | None:
+        return worst_group(
+            {str(g): Counts(int(rng.binomial(60, p)), 60, int(rng.binomial(200, 0.2)), 200) for g in range(parts)}
+        )
+
     kinds = ("singling out", "linkability", "inference", "membership")
     found = [
         Finding(
@@ -208,10 +226,35 @@ def battery(rng: Any, attacks: int, excess: float) -> bool:
             status="run",
             counts=Counts(int(a), 200, int(b), 200),
             planted=Counts(100, 100, 0, 100),
+            worst=worst(),
         )
         for i, (a, b) in enumerate(zip(rng.binomial(200, p, attacks), rng.binomial(200, 0.2, attacks)))
     ]
     return overall(decide(found, (), Appetite.default()), found) == "reject"
+
+
+class MadeUp:
+    """Answers each with a row whose values strangers have, drawn column by column, the same whenever it is asked."""
+
+    def __init__(self, strangers: cv.Table, table: cv.Table) -> None:
+        self.held, self.table = strangers.features, table
+
+    def explain(self, rows: Any) -> cv.Explanations:
+        """The same row for the same question."""
+        rows = pd.DataFrame(rows).reset_index(drop=True)
+        at = pd.util.hash_pandas_object(rows.astype(str), index=False).to_numpy()
+        places = {n: (at // 7**j % len(self.held)).astype(int) for j, n in enumerate(self.held)}
+        return explained(rows, pd.DataFrame({n: self.held[n].iloc[p].array for n, p in places.items()}), self.table)
+
+
+def whole(seed: int) -> str:
+    """The verdict of all attacks on answers that hold nothing of the table, where 0.09 is accepted of each."""
+    wishes = {"singling_out": 0.09, "linkability": 0.09, "inference": 0.09, "membership": 0.09}
+    members, rest = small_table(1500, seed=seed).split(test_size=2 / 3, random_state=seed)
+    control, strangers = rest.split(test_size=0.5, random_state=seed)
+    appetite = {"version": 1, "recipients": {"public": wishes}}
+    what = MadeUp(strangers, members)
+    return cv.audit(what, members, control=control, appetite=appetite, budget=None, jobs=1).verdict
 
 
 def cases() -> list[Case]:
@@ -240,13 +283,18 @@ def main() -> None:
         rows.append({"estimator": case[0], "setting": case[1], "cautious": case[2], "held": found.to_dict()})
         print(f"{case[0]:32} {case[1]:45} {found} {'cautious' if case[2] else ''}", flush=True)
     batteries = []
-    for attacks in (6, 15):
+    for attacks, parts in ((6, 0), (15, 0), (24, 0), (24, 5)):
         for excess in (0.09, 0.0):
             rng = np.random.default_rng(7)
-            share = clopper_pearson(sum(battery(rng, attacks, excess) for _ in range(tries)), tries)
-            batteries.append({"attacks": attacks, "true_excess": excess, "accepted": 0.09, "rejected": share.to_dict()})
-            print(f"{attacks} attacks, true excess {excess:g}: {share} rejected", flush=True)
-    write(given, {**origin, "seed": 0, "versions": versions(), "runs": runs, "coverage": rows, "batteries": batteries})
+            share = clopper_pearson(sum(battery(rng, attacks, excess, parts) for _ in range(tries)), tries)
+            said = {"attacks": attacks, "groups": parts, "true_excess": excess, "accepted": 0.09}
+            batteries.append({**said, "rejected": share.to_dict()})
+            print(f"{attacks} attacks, {parts} groups, true excess {excess:g}: {share} rejected", flush=True)
+    audited = [whole(seed) for seed in range(2 if given.quick else WHOLE)]
+    harmless = {word: clopper_pearson(audited.count(word), len(audited)).to_dict() for word in ("reject", "void")}
+    print(f"{len(audited)} audits of made-up answers, all attacks: {harmless}", flush=True)
+    told = {"runs": runs, "coverage": rows, "batteries": batteries, "audits": harmless}
+    write(given, {**origin, "seed": 0, "versions": versions(), **told})
 
 
 if __name__ == "__main__":

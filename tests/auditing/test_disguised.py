@@ -9,7 +9,9 @@ import pytest
 
 import countervail as cv
 from countervail.attack.shared.planted import NoisyOracle, explained, open_release
+from countervail.auditing.battery import Setting, fitting_attacks, run_battery
 from countervail.auditing.result import digest, verify
+from countervail.auditing.subject import read_subject
 from countervail.core.errors import RefusedError
 from countervail.core.guarantee import DifferentialPrivacy, NoGuarantee
 from countervail.core.region import Regions
@@ -292,3 +294,13 @@ def test_words_that_do_not_follow_are_found_whatever_the_digest(people, where, v
     data[where] = {**data[where], "text": value} if where == "promise" else value
     data["digest"] = digest(data)
     assert [p for p in verify(json.dumps(data)) if "words" in p]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_battery_on_few_people_finds_the_copies_that_are_planted_for_it(seed):
+    members, rest = small_table(1500, seed=seed).split(test_size=2 / 3, random_state=seed)
+    others = rest.take(range(500))
+    subject = read_subject(Honest(members), members, others)
+    setting = Setting(subject, members, fitting_attacks(subject, ["extraction"]))
+    (found,) = run_battery(setting)
+    assert found.found_planted and found.planted.p_value(0.0, "above") < 1e-6

@@ -36,7 +36,7 @@ from countervail.core.rng import generator
 from countervail.core.table import Table
 from countervail.engine.pool import ONE_THREAD
 
-_TARGETS, _ASKED, _COPIED = 1000, 150, 100  # people attacked at most: by reading, by asking, to copy the model
+_TARGETS, _ASKED, _COPIED = 1000, 150, 50  # people attacked at most: by reading, by asking, to copy the model
 _PAIRS, _LEAST = 2 * 10**8, 200  # people times released things, above which fewer people are attacked, but not below
 _ENOUGH = 20  # cases that a planted leak must give an attack for it to be able to show anything
 _PLANTED = 500  # people among whom a leak is planted
@@ -151,7 +151,7 @@ def not_fitting(subject: Subject, only: Sequence[str] | None = None) -> tuple[Fi
         why = (
             "it reruns the search of a protector, and none that can be rerun was given"
             if asks
-            else f"it is too patient for more than {_SMALL} released things or {_NARROW} columns"
+            else f"it would take too long for more than {_SMALL} released things or {_NARROW} columns"
         )
         found.append(
             Finding(kind().label, kind.criterion, asks, registry.summary(kind), status="does not apply", why=why)

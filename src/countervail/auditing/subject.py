@@ -237,7 +237,7 @@ def _check_rows(e: Explanations, rows: pd.DataFrame) -> None:
     if not all(isinstance(f.index, pd.RangeIndex) for f in (e.factuals, e.counterfactuals, e.status)):
         raise RefusedError(
             "What is to be audited gives answers with an index of its own, which may name people: no attack reads it. "
-            "Give them the numbers of the rows, as `reset_index(drop=True)` does."
+            "Give them the numbers of the rows."
         )
     query = np.asarray(e.query)
     there = len(query) == len(e.factuals) and ((query >= 0) & (query < len(rows))).all()

@@ -148,8 +148,9 @@ def _decisions(audit: Audit) -> Part:
         for r in audit.appetite.recipients
     ]
     sure = (
-        f"Excess is how much more often an attack succeeds on people in the data than on people who never were; the "
-        f"threshold is the largest that is accepted. Maximum and average risk are one divided by the number of people "
+        f"Excess is how much more an attack achieves on people in the data than on people who never were, as a share "
+        f"of what was left to achieve; the threshold is the largest that is accepted. Maximum and average risk are one "
+        f"divided by the number of people "
         f"that something may speak of. All decisions hold together, with {audit.appetite.confidence:.0%} confidence."
     )
     return Part(

@@ -23,9 +23,10 @@ LIMITS = (
     "Attacks show what was found, not that nothing else could be. A promise with a proof holds against "
     "everybody whom it names; an attack that fails shows only that this attack failed.",
     "Controls must be like members. Where they are not (another time, another place), excess is over- or understated.",
-    "Attacks read the values that leave, and the order of a table's rows. Nobody tried what could be hidden in scores, "
-    "in the time an answer takes, in which of several fitting values is shown, or in answers that change only after "
-    "more questions than were asked here: whoever wrote what answers could make it tell an audit from other questions.",
+    "Attacks read the values that leave, and whether a table's rows stand as its people did (no other order). "
+    "Nobody tried what could be hidden in scores, in the time an answer takes, in which of several fitting values "
+    "is shown, or in answers that change only after more questions than were asked here: whoever wrote what "
+    "answers could make it tell an audit from other questions.",
     "None of these defences protects the model itself: whoever asks enough learns to imitate it.",
     "A model learns from people too. Where answers depend on a model that was trained on them, what the "
     "model gives away is part of what was measured, and not part of a promise that is given for a public "
