@@ -28,6 +28,7 @@ from countervail.core.table import Table, to_pandas
 
 _PLAIN = (str, int, float, bool)
 _NUMBERS = (np.dtype(np.int64), np.dtype(np.float64))
+_TOGETHER = 256  # rows whose labels are looked up at once: with more, one column after the other is quicker
 _EXACT = 2.0**53  # whole numbers below it are told apart as floats
 
 
@@ -189,8 +190,8 @@ class Encoder:
         return make(made, self.columns, len(matrix))
 
     def _labels(self, codes: NDArray[np.intp]) -> list[Any]:
-        """The values of the columns of codes; those of categories are looked up all at once."""
-        if self.labels is None:
+        """The values of the columns of codes; those of few rows are looked up all at once, if all are categories."""
+        if self.labels is None or codes.shape[1] > _TOGETHER:
             return [plain_array(self.codings[j].lookup.take(row)) for j, row in zip(self.coded, codes)]
         places = self.labels[np.arange(len(codes))[:, None], codes]
         return [self.codings[j].lookup._from_backing_data(row) for j, row in zip(self.coded.tolist(), places)]

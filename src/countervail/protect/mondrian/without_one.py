@@ -98,7 +98,7 @@ class WithoutEach:
             make_ints(count_codes(data)),
             make_buckets(count_codes(data)),
         )
-        basic = None
+        basic, strict = None, None if self.basic else True
         if self.basic:
             widest = int(data.sizes[data.kind != ORDERED].max(initial=2))
             basic = Basic(data, rules, np.empty((widest, q), np.int32), np.empty((widest, q), np.int32))
@@ -108,9 +108,8 @@ class WithoutEach:
         end = 0
         for p in range(int(part.max()) + 1):
             rows, start = np.flatnonzero(part == p).astype(np.int32), end
-            end = explore(
-                start, rows, asked[rows], low[0], high[0], kinds, task, trees, secrets, basic, leaves, without_person
-            )
+            given = (kinds, task, trees, secrets, basic, strict, leaves, without_person)
+            end = explore(start, rows, asked[rows], low[0], high[0], *given)
             others = np.flatnonzero(asked & (part != p)).astype(np.int32)
             add_leaves(start, end, others, kinds, task.facts, leaves, without_person)
         add_leaves(0, end, np.flatnonzero(asked).astype(np.int32), kinds, task.facts, leaves, with_person)

@@ -6,9 +6,10 @@ asked again in its parts. A part that a person is not in is as it would be witho
 kernels' own: people are asked together only where the kernels cannot tell them apart.
 
 A node is its distinct rows and, alongside, which of them are asked. `trees` and `secrets` are None as they are for the
-partition kernels, `basic` for all but basic Mondrian: the compiler leaves out what is None. Every function that reaches
-the partition kernels is compiled with them once more, and once more for every literal that it is called with: hence few
-of them, and np.int64 and np.bool_.
+partition kernels, `basic` for all but basic Mondrian, and `strict` for that alone: the compiler leaves out what is only
+done where something is there that is None, and not what is only done where it is not. Every function that reaches the
+partition kernels is compiled with them once more, and once more for every literal that it is called with: hence few of
+them, and np.int64 and np.bool_.
 """
 
 from typing import Any, Final, NamedTuple
@@ -196,6 +197,7 @@ def _cut(
     trees: Trees | None,
     secrets: Secrets | None,
     basic: Basic | None,
+    strict: bool | None,
     side: Ints,
     tried: Flags,
 ) -> int:
@@ -226,7 +228,7 @@ def _cut(
             codes, counts, secret, basic.data, basic.rules, part, once, basic.lows, basic.highs, tried
         )  # fmt: skip
         j = tree.attribute[0]
-    else:
+    if strict is not None:
         columns = np.empty((q, size), np.int32)
         at, people = 0, 0
         for r in range(m):
@@ -369,6 +371,7 @@ def _compare(
     trees: Trees | None,
     secrets: Secrets | None,
     basic: Basic | None,
+    strict: bool | None,
     cuts: Ints,
     answer: Longs,
 ) -> int:
@@ -416,7 +419,7 @@ def _compare(
                 for i in range(q):
                     basic.lows[0, i], basic.highs[0, i] = 0, 0
                 basic.lows[0, j], basic.highs[0, j] = low[j], high[j]
-            parts = _cut(these, p, np.bool_(True), alike, task, trees, secrets, basic, line[5:], anything)
+            parts = _cut(these, p, np.bool_(True), alike, task, trees, secrets, basic, strict, line[5:], anything)
             line[0] = parts
             if basic is not None:
                 line[1], line[2] = basic.lows[0, j], basic.highs[0, j]
@@ -436,7 +439,7 @@ def _compare(
                 whole[j] += all_counts[rows[r]] * losses[j, cuts[n, first + r]]
             number[j] = _settle(cuts, n, first, -first)
             n = max(n, number[j] + 1)
-    if basic is None and not gain:
+    if strict is not None and not gain:
         _extents(rows, np.zeros(m, np.int32), all_codes, all_counts, task, held, unsure, losses[0])
     for r in range(m):
         best, least, second = 0, np.inf, np.inf
@@ -464,6 +467,7 @@ def _ask(
     trees: Trees | None,
     secrets: Secrets | None,
     basic: Basic | None,
+    strict: bool | None,
     answer: Longs,
 ) -> Ints:
     """What is done with a node, and would be without each person: `answer` gets a number of the cuts returned.
@@ -496,7 +500,7 @@ def _ask(
         if basic is not None:
             for j in range(q):
                 basic.lows[0, j], basic.highs[0, j], tried[j] = low[j], high[j], False
-        parts = _cut(rows, r, np.bool_(True), kinds, task, trees, secrets, basic, cuts[n, first:], tried)
+        parts = _cut(rows, r, np.bool_(True), kinds, task, trees, secrets, basic, strict, cuts[n, first:], tried)
         cuts[n, 0], cuts[n, 1] = parts, r
         if basic is not None:
             for j in range(width):
@@ -518,7 +522,7 @@ def _ask(
         for i in range(m):
             answer[i] = -1
         if not each:
-            n = _compare(rows, asked, low, high, tried, kinds, task, trees, secrets, basic, cuts, answer)
+            n = _compare(rows, asked, low, high, tried, kinds, task, trees, secrets, basic, strict, cuts, answer)
     return cuts[:n]
 
 
@@ -534,6 +538,7 @@ def explore(
     trees: Trees | None,
     secrets: Secrets | None,
     basic: Basic | None,
+    strict: bool | None,
     leaves: Leaves,
     out: Ints,
 ) -> int:
@@ -549,7 +554,7 @@ def explore(
         if asked[r]:
             few = False
     if not few:
-        cuts = _ask(rows, asked, low, high, kinds, task, trees, secrets, basic, answer)
+        cuts = _ask(rows, asked, low, high, kinds, task, trees, secrets, basic, strict, answer)
     # Others first: leaves that are written down are never more than rows, and these are not needed for long.
     for v in range(cuts.shape[0] - 1, -1, -1):
         n_parts, n_mine, end = cuts[v, 0], 0, at
@@ -567,7 +572,7 @@ def explore(
                     if basic is not None:
                         for j in range(q):
                             basic.lows[0, j], basic.highs[0, j] = low[j], high[j]
-                    end = at + _cut(rows, r, np.bool_(False), kinds, task, trees, secrets, basic, again, tried)
+                    end = at + _cut(rows, r, np.bool_(False), kinds, task, trees, secrets, basic, strict, again, tried)
                     _write_leaves(at, rows, r, again, end - at, kinds, facts, leaves, trees)
                 if r >= 0:
                     add_leaves(at, end, rows[r : r + 1], kinds, facts, leaves, out)
@@ -579,7 +584,7 @@ def explore(
         if basic is not None:
             for j in range(q):
                 basic.lows[0, j], basic.highs[0, j] = low[j], high[j]
-            _cut(rows, np.int64(cuts[v, 1]), np.bool_(True), kinds, task, trees, secrets, basic, again, tried)
+            _cut(rows, np.int64(cuts[v, 1]), np.bool_(True), kinds, task, trees, secrets, basic, strict, again, tried)
             for c in range(n_parts):
                 for j in range(q):
                     below[c, j], above[c, j] = basic.lows[c, j], basic.highs[c, j]
@@ -597,7 +602,9 @@ def explore(
                 if cuts[v, first + mine[i]] != c:
                     some[n_others] = rows[mine[i]]
                     n_others += 1
-            end = explore(at, inside, theirs, below[c], above[c], kinds, task, trees, secrets, basic, leaves, out)
+            end = explore(
+                at, inside, theirs, below[c], above[c], kinds, task, trees, secrets, basic, strict, leaves, out
+            )
             add_leaves(at, end, some[:n_others], kinds, facts, leaves, out)
             if v == 0:
                 at = end
