@@ -265,7 +265,9 @@ def show(name: str, figures: dict[str, Any]) -> None:
     """The accuracies of one set."""
     for k in REPORTED:
         for method, x in figures[f"k={k}"].items():
-            ours = f"{x['value']:.4f} [{x['low']:.4f}, {x['high']:.4f}]"
+            ours = f"{x['value']:.4f}"
+            if x["low"] is not None:  # one repetition has no spread
+                ours += f" [{x['low']:.4f}, {x['high']:.4f}]"
             print(f"{name:<11} k={k:<3} {method:<22} {ours:<26} reported {x['reported']}")
 
 

@@ -128,3 +128,10 @@ def test_the_list_names_records_that_exist():
 
 def test_every_command_is_timed():
     check_complete()
+
+
+def test_a_single_repetition_of_the_rules_study_is_shown_without_an_interval(capsys):
+    study = runpy.run_path(str(ROOT / "benchmarks" / "studies" / "rules.py"), run_name="rules")
+    one = {"value": 0.94, "low": None, "high": None, "reported": 0.9287}
+    study["show"]("iris", {f"k={k}": {"Ori": one} for k in study["REPORTED"]})
+    assert "0.9400 " in capsys.readouterr().out
