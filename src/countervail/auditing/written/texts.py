@@ -11,8 +11,8 @@ METHODS = (
     "An attack whose unit is a mean over several guesses about one person counts that person once. Answers that say "
     "the same are one case, however many people got them; people with several rows are one person.",
     "Some intervals are cautious: they hold the truth more often than the 95% that they say. These are exact "
-    "intervals of shares, intervals of several groups together, what people with several rows weigh, and lower "
-    "bounds of epsilon, which are exact too.",
+    "intervals of shares, intervals of several groups together, what people with several rows weigh, what members "
+    "reach beyond strangers by the same conditions, and lower bounds of epsilon, which are exact too.",
     "For each attack a leak was planted in a release of its own. An attack that does not find its leak "
     "proves nothing, and makes the audit void.",
     "Decisions compare the interval with the threshold of the appetite: evidence to reject where the "
