@@ -31,7 +31,7 @@ class Outlook:
     """A full run that has not been recorded: its pieces, and processor seconds of all of them, as far as known.
 
     `measured` says how many of the pieces, or others like them, were timed; the rest is by others of the same work
-    (`alike`), or scaled from the quick run.
+    on the same data (`alike`), or scaled from the quick run.
     """
 
     paper: str
@@ -78,7 +78,7 @@ def _outlook(records: Path, paper: Publication, exhibit: Exhibit, known: Mapping
     pieces = pieces_of(exhibit, "full")
     timed = [known.get(like(p)) for p in pieces]
     measured = sum(t is not None for t in timed)
-    # What was never timed takes as long as other pieces of the same work, per amount of it.
+    # What was never timed takes as long as other pieces of the same work on the same data, per amount of it.
     paces = _paces(known)
     times = [_guess(p, paces) if t is None else t for p, t in zip(pieces, timed)]
     rest = [p for p, t in zip(pieces, times) if t is None]
@@ -89,19 +89,21 @@ def _outlook(records: Path, paper: Publication, exhibit: Exhibit, known: Mapping
     return Outlook(paper.id, exhibit, len(pieces), measured, None if scaled is None else spent + scaled)
 
 
-def _paces(known: Mapping[str, float]) -> dict[str, float]:
-    """For each kind of work: seconds per amount of it, over everything that was timed."""
-    spent: dict[str, list[float]] = {}
+def _paces(known: Mapping[str, float]) -> dict[tuple[str, tuple[str, ...]], float]:
+    """For each kind of work on each data set: seconds per amount of it, over everything that was timed."""
+    spent: dict[tuple[str, tuple[str, ...]], list[float]] = {}
     for spelt, seconds in known.items():
         work, settings = json.loads(spelt)
-        total = spent.setdefault(work, [0.0, 0.0])
+        piece = Piece(work, tuple((n, v) for n, v in settings))
+        total = spent.setdefault((work, piece.sets), [0.0, 0.0])
         total[0] += seconds
-        total[1] += amount(Piece(work, tuple((n, v) for n, v in settings)))
-    return {work: seconds / much for work, (seconds, much) in spent.items()}
+        total[1] += amount(piece)
+    return {kind: seconds / much for kind, (seconds, much) in spent.items()}
 
 
-def _guess(piece: Piece, paces: Mapping[str, float]) -> float | None:
-    return paces[piece.work] * amount(piece) if piece.work in paces else None
+def _guess(piece: Piece, paces: Mapping[tuple[str, tuple[str, ...]], float]) -> float | None:
+    pace = paces.get((piece.work, piece.sets))
+    return None if pace is None else pace * amount(piece)
 
 
 def _scaled(records: Path, paper: Publication, exhibit: Exhibit, rest: Sequence[Piece]) -> float | None:

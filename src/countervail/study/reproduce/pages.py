@@ -168,7 +168,7 @@ def _told(x: Outlook) -> tuple[str, str]:
     if x.alike and x.measured < x.pieces:
         return _time(
             x.seconds
-        ), f"{x.measured} of {x.pieces} pieces, which were timed; the rest by the same work elsewhere"
+        ), f"{x.measured} of {x.pieces} pieces, which were timed; the rest by the same work on the same data"
     if not x.measured:
         return f"up to {_time(x.seconds)}", scaled
     timed = f"{x.measured} of {x.pieces} pieces, or others like them, which were timed"
