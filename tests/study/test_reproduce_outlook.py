@@ -71,12 +71,16 @@ def test_a_timed_piece_stands_for_those_like_it(records, tmp_path):
     store.keep(store.path(first, 0, first.sets), {"figures": {}, "cpu_seconds": 7.0})
     assert write_times(records, tmp_path / "store").name == TIMES
     found = outlook(records, "anonymous", "5")
-    assert (found.pieces, found.measured) == (10, 5)  # five splits of it; five of plain NICE are not known
-    assert found.seconds is None
+    assert (found.pieces, found.measured) == (10, 5)  # five splits of it; five of plain NICE are as much work
+    assert found.alike and found.seconds == pytest.approx(10 * 7)
+    assert "5 of 10 pieces, which were timed; the rest by the same work on the same data" in index_page(records)
     plain = next(p for p in pieces if dict(p.settings)["mechanism"] == "nice")
     store.keep(store.path(plain, 0, plain.sets), {"figures": {}, "cpu_seconds": 1.0})
     write_times(records, tmp_path / "store")
     assert outlook(records, "anonymous", "5").seconds == pytest.approx(5 * 7 + 5 * 1)
+    # Another mechanism on the same data goes by what there is to do; nothing is known of another data set.
+    assert outlook(records, "anonymous", "6").seconds == pytest.approx(5 * 4 + 5 * 1)
+    assert outlook(records, "anonymous", "27").seconds is None
 
 
 def test_times_of_an_earlier_store_stay(records, tmp_path):

@@ -30,7 +30,8 @@ _LISTED = ("epsilons", "ks", "trees", "leaves")
 class Outlook:
     """A full run that has not been recorded: its pieces, and processor seconds of all of them, as far as known.
 
-    `measured` says how many of the pieces, or others like them, were timed; the rest is scaled from the quick run.
+    `measured` says how many of the pieces, or others like them, were timed; the rest is by others of the same work
+    on the same data (`alike`), or scaled from the quick run.
     """
 
     paper: str
@@ -38,6 +39,7 @@ class Outlook:
     pieces: int
     measured: int
     seconds: float | None
+    alike: bool = False
 
 
 def missing_full(records: Path) -> list[Outlook]:
@@ -75,12 +77,33 @@ def _work(pieces: Iterable[Piece]) -> float:
 def _outlook(records: Path, paper: Publication, exhibit: Exhibit, known: Mapping[str, float]) -> Outlook:
     pieces = pieces_of(exhibit, "full")
     timed = [known.get(like(p)) for p in pieces]
-    rest = [p for p, t in zip(pieces, timed) if t is None]
-    spent = sum(t for t in timed if t is not None)
+    measured = sum(t is not None for t in timed)
+    # What was never timed takes as long as other pieces of the same work on the same data, per amount of it.
+    paces = _paces(known)
+    times = [_guess(p, paces) if t is None else t for p, t in zip(pieces, timed)]
+    rest = [p for p, t in zip(pieces, times) if t is None]
+    spent = sum(t for t in times if t is not None)
     if not rest:
-        return Outlook(paper.id, exhibit, len(pieces), len(pieces), spent)
+        return Outlook(paper.id, exhibit, len(pieces), measured, spent, alike=True)
     scaled = _scaled(records, paper, exhibit, rest)
-    return Outlook(paper.id, exhibit, len(pieces), len(pieces) - len(rest), None if scaled is None else spent + scaled)
+    return Outlook(paper.id, exhibit, len(pieces), measured, None if scaled is None else spent + scaled)
+
+
+def _paces(known: Mapping[str, float]) -> dict[tuple[str, tuple[str, ...]], float]:
+    """For each kind of work on each data set: seconds per amount of it, over everything that was timed."""
+    spent: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+    for spelt, seconds in known.items():
+        work, settings = json.loads(spelt)
+        piece = Piece(work, tuple((n, v) for n, v in settings))
+        total = spent.setdefault((work, piece.sets), [0.0, 0.0])
+        total[0] += seconds
+        total[1] += amount(piece)
+    return {kind: seconds / much for kind, (seconds, much) in spent.items()}
+
+
+def _guess(piece: Piece, paces: Mapping[tuple[str, tuple[str, ...]], float]) -> float | None:
+    pace = paces.get((piece.work, piece.sets))
+    return None if pace is None else pace * amount(piece)
 
 
 def _scaled(records: Path, paper: Publication, exhibit: Exhibit, rest: Sequence[Piece]) -> float | None:

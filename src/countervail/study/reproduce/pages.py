@@ -165,6 +165,10 @@ def _told(x: Outlook) -> tuple[str, str]:
     scaled = "how much more there is to do than in the quick run"
     if x.seconds is None:
         return "not known", "nothing: there is no quick record"
+    if x.alike and x.measured < x.pieces:
+        return _time(
+            x.seconds
+        ), f"{x.measured} of {x.pieces} pieces, which were timed; the rest by the same work on the same data"
     if not x.measured:
         return f"up to {_time(x.seconds)}", scaled
     timed = f"{x.measured} of {x.pieces} pieces, or others like them, which were timed"
