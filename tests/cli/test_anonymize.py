@@ -164,7 +164,7 @@ def test_groups_of_many_values_name_the_classes_unless_sets_are_asked_for(run, t
         (("anonymize", *KEEP, "--l", 900, "-o", "public.csv"), "--l must"),
         (("anonymize", *KEEP, "--t", 2, "-o", "public.csv"), "--t must"),
         (("anonymize", *KEEP, "-o", "public.docx"), "must end in one of"),
-        (("anonymize", *KEEP, "-o", "public.csv", "--report", "page.pdf"), "must end in one of"),
+        (("anonymize", *KEEP, "-o", "public.csv", "--report", "page.pdf"), "'page.pdf' must end in .html"),
         (("anonymize", *KEEP, "--hierarchies", "nowhere", "-o", "public.csv"), "No folder"),
         (("check", "--t", 2), "--t must"),
         (("check", "--l", 2, "--sensitive", "age"), "neither identifier nor quasi-identifier"),

@@ -270,9 +270,6 @@ def explain(
 
     warn(warned)
     table = read_table(data, schema)
-    (note_equal_rows if isinstance(promise, NoGuarantee) else tell_equal_rows)(table)
-    if private:
-        tell_own_rows(table)
     if table.schema.target is None:
         raise SchemaError(
             "The schema declares no target: give the column of the decisions the role 'target', and name the good ones "
@@ -289,9 +286,9 @@ def explain(
     if rows is not None and engine is None:
         queries, ids, worded = _asked(rows, table, private, missing_too, id_column)
     trained = [_TRAINED] if model is None and model_epsilon is None else []
+    warn(trained)
     if trained and not isinstance(promise, NoGuarantee):
         trained.append(MEMORISED)
-    warn(trained)
     if model_epsilon is None:
         decide = _model(model, table, allow_pickle)
     else:
@@ -306,6 +303,7 @@ def explain(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ModelWarning)  # said below, in a line of its own
         explainer = made.fit(table, decide)
+    warn(trained)
     save_explainer(explainer, save, decide, model)
     warn(getattr(explainer, "caveats_", ()))
     held = _held(explainer, table)
@@ -316,6 +314,7 @@ def explain(
     if engine is not None:
         asked, name, folder = check_asked(rows, id_column, outputs)
         scan = open_queries(asked, engine, memory, threads, master)
+        _tell_who_counts(table, promise)
         found = answer_scan(explainer, scan, folder, name, threads, [*warned, *trained, *notes, *noted()])
         if previous is not None:
             write_files({previous: text_writer(explainer.roster_.to_json())}, confidential={previous})
@@ -327,6 +326,7 @@ def explain(
         return
     with progress("Explaining", quiet=as_json) as tick:
         answers = explainer.explain(queries, progress=tick)
+    _tell_who_counts(table, promise)
     answers = answers if ids is None else answers.with_ids(ids)
     frames = {path: _table(answers) for path in outputs if path.name.endswith(TABLES)}
     if changes is not None:
@@ -462,6 +462,13 @@ def _refused(table: Table, model: Any, target: Any) -> Any:
     if refused.empty:
         raise SchemaError("The model gives everybody in the data a favourable decision. Give the people with --rows.")
     return refused
+
+
+def _tell_who_counts(table: Table, promise: Guarantee) -> None:
+    """What must be known about rows that are equal, or somebody's several."""
+    (note_equal_rows if isinstance(promise, NoGuarantee) else tell_equal_rows)(table)
+    if isinstance(promise, DifferentialPrivacy):
+        tell_own_rows(table)
 
 
 def _target(target: str, known: Iterable[Any]) -> Any:
