@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countervail.core.arrays import Floats
+from countervail.core.arrays import Bools, Floats
 from countervail.core.errors import bad_parameter
 from countervail.core.rng import generator
 from countervail.core.stats import Estimate, clopper_pearson
@@ -35,10 +35,12 @@ def tell_members(members: Floats, strangers: Floats, fpr: float, random_state: i
         raise bad_parameter("a membership attack", "fpr", "strictly between 0 and 1", fpr)
     if len(strangers) < 2:
         raise bad_parameter("a membership attack", "control", "at least two people", len(strangers))
-    order = generator(random_state).permutation(len(strangers))
+    rng = generator(random_state)
+    order = rng.permutation(len(strangers))
     half = len(order) // 2
-    limit = _threshold(strangers[order[:half]], fpr)
-    rest = strangers[order[half:]]
+    tried, rest = strangers[order[:half]], strangers[order[half:]]
+    found, mistaken = (_taken(scores, tried, fpr, rng) for scores in (members, rest))
+    alike = float((strangers == strangers.max()).mean())
     detail = {"AUC": auc(members, strangers)}
     remarks = []
     for wanted in RATES:
@@ -47,16 +49,31 @@ def tell_members(members: Floats, strangers: Floats, fpr: float, random_state: i
             remarks.append(
                 f"TPR at FPR {wanted:.1%}: not measurable with n={len(strangers)} controls; it takes {needed:,}."
             )
+        elif wanted < alike < 1:
+            remarks.append(f"TPR at FPR {wanted:.1%}: not measurable: more strangers than that have the highest score.")
         else:
             detail[f"TPR at FPR {wanted:.1%}"] = tpr_at(members, strangers, wanted)
     return Told(
-        clopper_pearson(int((members > limit).sum()), len(members)),
-        clopper_pearson(int((rest > limit).sum()), len(rest)),
+        clopper_pearson(int(found.sum()), len(members)),
+        clopper_pearson(int(mistaken.sum()), len(rest)),
         Estimate(fpr, fpr, fpr, len(rest)),
         detail,
         tuple(remarks),
         curve(members, strangers),
     )
+
+
+def _taken(scores: Floats, tried: Floats, fpr: float, rng: np.random.Generator) -> Bools:
+    """Who is taken for a member: whoever is above the threshold that this share of those `tried` is above.
+
+    Where more of them have the highest score of all, of those with that score as many as the rate allows, by lot; where
+    all have the same one, it tells nobody.
+    """
+    limit = _threshold(tried, fpr)
+    alike = float((tried == limit).mean()) if len(tried) and limit == tried.max() else 0.0
+    if alike <= fpr or alike == 1:
+        return np.asarray(scores > limit)
+    return np.asarray((scores > limit) | ((scores == limit) & (rng.random(len(scores)) < fpr / alike)))
 
 
 def auc(members: Floats, strangers: Floats, level: float = 0.95) -> Estimate:
