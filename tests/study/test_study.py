@@ -232,16 +232,6 @@ def test_a_remembered_model_is_the_model():
     assert list(kept.classes_) == ["no", "yes"] and not hasattr(kept, "feature_names_in_")
 
 
-@pytest.mark.parametrize("name", [n for n in mechanisms() if n != "published-dpgan"])
-def test_every_mechanism_of_a_study_answers(name):
-    made = mechanisms()[name].make(5.0, 3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cv.PrivacyWarning)
-        answers = made.fit(TABLE, Rule()).explain(small_table(20, seed=1))
-    assert answers.found.any() and (not isinstance(answers.guarantee, cv.NoGuarantee)) == mechanisms()[name].proven
-    assert isinstance(Cell("t", "m", 0, name, 1.0, 3).to_dict(), dict)
-
-
 # What fails of these is no excess of epsilon over ideal noise: see their docstrings.
 NOT_IN_THE_DRAWS = (
     "published-recourse",
@@ -249,6 +239,17 @@ NOT_IN_THE_DRAWS = (
     "published-robust-svm",
     "published-laplace-recourse",
 )
+
+
+@pytest.mark.parametrize("name", [n for n in mechanisms() if n != "published-dpgan"])
+def test_every_mechanism_of_a_study_answers(name):
+    # Noise that is put on once may leave no answer for anybody: a robust machine has none in two of five draws at 5.
+    made = mechanisms()[name].make(50.0 if name in NOT_IN_THE_DRAWS else 5.0, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cv.PrivacyWarning)
+        answers = made.fit(TABLE, Rule()).explain(small_table(20, seed=1))
+    assert answers.found.any() and (not isinstance(answers.guarantee, cv.NoGuarantee)) == mechanisms()[name].proven
+    assert isinstance(Cell("t", "m", 0, name, 1.0, 3).to_dict(), dict)
 
 
 @pytest.mark.parametrize("name", [n for n in as_published() if n not in NOT_IN_THE_DRAWS])
@@ -261,7 +262,7 @@ def test_every_published_mechanism_is_caught(name):
 @pytest.mark.parametrize("name", NOT_IN_THE_DRAWS)
 def test_what_noise_was_put_on_once_stays_below_twice_its_claim_and_less_noise_is_seen(name):
     assert not audit_mechanism(name, 1.0, draws=1_000).refutes(2.0)
-    assert audit_mechanism(name, 50.0, draws=1_000).refutes(2.0)
+    assert audit_mechanism(name, 50.0, draws=3_000).refutes(2.0)
 
 
 @pytest.mark.parametrize("name", [n for n in sound() if mechanisms()[n].takes("epsilon")])
